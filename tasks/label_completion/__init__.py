@@ -1,0 +1,1 @@
+"""Crowdsourced label completion: WSLC, LDPLC and instance-level propagation."""
