@@ -1,0 +1,1 @@
+"""The report pages: one self-contained HTML page a method, and one that joins them with their stage graphs."""
