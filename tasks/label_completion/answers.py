@@ -1,0 +1,157 @@
+"""Answers of workers as sorted integer arrays: the one form in which all algorithms of this method see them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from tasks.stage import UserError
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Encoded answers, sorted by task and then worker, so that no result depends on the order of rows.
+
+    Attributes:
+        task, worker, label: int32, shape (n,): positions in `tasks`, `workers`, `classes`.
+        weight: float64, shape (n,), each in [0, 1]: how much an answer counts (1 for an observed one).
+        task_start: int64, shape (N + 1,): the answers of task i are rows task_start[i] to task_start[i + 1].
+        tasks, workers, classes: the identifiers; dtypes of the input are kept.
+    """
+
+    task: np.ndarray
+    worker: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+    task_start: np.ndarray
+    tasks: pd.Index
+    workers: pd.Index
+    classes: pd.Index
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(N tasks, R workers, C classes)."""
+        return len(self.tasks), len(self.workers), len(self.classes)
+
+    def by_worker(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(worker_start (R + 1,), task (n,), label (n,)): the same answers, sorted by worker and then task."""
+        order = np.argsort(self.worker, kind="stable")
+        start = np.searchsorted(self.worker[order], np.arange(len(self.workers) + 1)).astype(np.int64)
+        return start, self.task[order], self.label[order]
+
+    def votes(self) -> np.ndarray:
+        """Weighted number of answers per task and class, float64, shape (N, C)."""
+        n_tasks, _, n_classes = self.shape
+        flat = self.task.astype(np.int64) * n_classes + self.label
+        return np.bincount(flat, self.weight, n_tasks * n_classes).reshape(n_tasks, n_classes)
+
+
+def encode(
+    answers: pd.DataFrame,
+    *,
+    tasks: pd.Index | None = None,
+    classes: Sequence | None = None,
+    on_duplicate: Literal["error", "first", "last"] = "error",
+    on_unknown_task: Literal["error", "drop"] = "error",
+    on_missing: Literal["error", "drop"] = "error",
+    allow_empty: bool = False,
+) -> Answers:
+    """Check and encode a table of answers with columns task, worker, label and, optionally, weight.
+
+    Identifiers may be of any hashable, sortable type, categorical and Arrow-backed columns included; the categories
+    of a categorical column are all kept, so a worker without answers can be told. Order of `tasks`: as given, else
+    sorted. Order of `classes`: as given, else the categories, else sorted; ties are broken in this order.
+
+    Raises:
+        UserError: a column lacks; a value is missing; a label is outside `classes`; a task is not in `tasks`; two
+            answers of one worker for one task; weights outside [0, 1]; no answers.
+    """
+    for column in ("task", "worker", "label"):
+        if column not in answers.columns:
+            raise UserError(f"answers: column {column} is missing; there are {', '.join(map(str, answers.columns))}")
+    answers = _without_missing(answers, on_missing)
+    if answers.empty and not allow_empty:
+        raise UserError("answers: the table has no rows; at least one answer is needed")
+
+    task, tasks = _codes(answers["task"], "task", tasks)
+    worker, workers = _codes(answers["worker"], "worker", None)
+    label, classes = _codes(answers["label"], "label", None if classes is None else pd.Index(list(classes)))
+    if (label < 0).any():
+        row = int(np.argmax(label < 0))
+        allowed = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
+        raise UserError(f"answers: row {row}, column label: {answers['label'].iloc[row]!r} is not one of {allowed}")
+
+    unknown = task < 0
+    if unknown.any():
+        if on_unknown_task == "error":
+            row = int(np.argmax(unknown))
+            raise UserError(
+                f"answers: row {row}, column task: {answers['task'].iloc[row]!r} has no features "
+                f"({int(unknown.sum())} such rows; on_unknown_task='drop' leaves them out)"
+            )
+        answers, task, worker, label = answers[~unknown], task[~unknown], worker[~unknown], label[~unknown]
+
+    weight = _weights(answers)
+    key = task.astype(np.int64) * max(len(workers), 1) + worker
+    order = np.argsort(key, kind="stable")
+    repeated = np.zeros(len(key), bool)
+    repeated[1:] = key[order][1:] == key[order][:-1]
+    if repeated.any():
+        if on_duplicate == "error":
+            row = int(order[np.argmax(repeated)])
+            raise UserError(
+                f"answers: row {row}: worker {answers['worker'].iloc[row]!r} has more than one answer for task "
+                f"{answers['task'].iloc[row]!r} ({int(repeated.sum())} such rows; on_duplicate='first' or 'last' keeps one)"
+            )
+        drop = repeated if on_duplicate == "first" else np.append(repeated[1:], False)
+        order = order[~drop]
+    task, worker, label, weight = (array[order] for array in (task, worker, label, weight))
+    task_start = np.searchsorted(task, np.arange(len(tasks) + 1)).astype(np.int64)
+    return Answers(task, worker, label, weight, task_start, tasks, workers, classes)
+
+
+def _without_missing(answers: pd.DataFrame, on_missing: str) -> pd.DataFrame:
+    missing = answers[["task", "worker", "label"]].isna()
+    if not missing.to_numpy().any():
+        return answers
+    if on_missing == "drop":
+        return answers[~missing.any(axis=1)]
+    row = int(np.argmax(missing.any(axis=1).to_numpy()))
+    column = missing.columns[int(np.argmax(missing.iloc[row].to_numpy()))]
+    raise UserError(
+        f"answers: row {row}, column {column}: the value is missing ({int(missing.any(axis=1).sum())} such rows; "
+        "leave them out: an empty cell is the absence of a row)"
+    )
+
+
+def _codes(values: pd.Series, name: str, index: pd.Index | None) -> tuple[np.ndarray, pd.Index]:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        if index is None:
+            return values.cat.codes.to_numpy().astype(np.int32), values.cat.categories
+        position = index.get_indexer(values.cat.categories)
+        return position[values.cat.codes.to_numpy()].astype(np.int32), index
+    codes, found = pd.factorize(values)
+    found = pd.Index(found)
+    try:
+        order = found.argsort() if index is None else None
+    except TypeError:
+        types = ", ".join(sorted({type(v).__name__ for v in found}))
+        raise UserError(f"answers: column {name} mixes types that have no common order: {types}") from None
+    if index is None:
+        rank = np.empty(len(found), np.int32)
+        rank[order] = np.arange(len(found), dtype=np.int32)
+        return rank[codes], found[order]
+    return index.get_indexer(found)[codes].astype(np.int32), index
+
+
+def _weights(answers: pd.DataFrame) -> np.ndarray:
+    if "weight" not in answers.columns:
+        return np.ones(len(answers))
+    weight = answers["weight"].to_numpy(np.float64)
+    bad = ~((weight >= 0) & (weight <= 1))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise UserError(f"answers: row {row}, column weight: {weight[row]} is not in [0, 1]")
+    return weight

@@ -1,0 +1,100 @@
+"""Parameters of the label-completion pipeline: one model a stage, as sections of ``params.yaml: label_completion``."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from tasks.stage import Parameters as Section
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, - and _")]
+Seed = Annotated[int, Field(ge=0, lt=2**63, description="random seed; every repeat and data set gets its own stream")]
+OnDuplicate = Literal["error", "first", "last"]
+
+
+class Folder(Section):
+    """Own data: a folder with answers, features and, where known, the truth (parquet, CSV or CEKA's formats)."""
+
+    path: str = Field(description="folder, relative to the repository's root", min_length=1)
+
+
+class Simulate(Section):
+    """The paper's simulated workers on scikit-learn's data sets."""
+
+    n_workers: int = Field(40, ge=1, le=10_000, description="workers per data set")
+    labelling_probability: tuple[float, float] = Field(
+        (0.0, 0.1), description="each worker labels a task with a probability drawn uniformly from this range"
+    )
+    accuracy: Literal["uniform", "gaussian"] = Field(
+        "uniform", description="worker accuracies: U(0.6, 0.9), or N(0.75, 0.15) redrawn until in [0, 1]"
+    )
+    repeats: int = Field(10, ge=1, le=1000, description="independent draws of all answers")
+    seed: Seed = 20250713
+
+    @model_validator(mode="after")
+    def _range_in_order(self) -> "Simulate":
+        low, high = self.labelling_probability
+        if not 0 <= low <= high <= 1 or high == 0:
+            raise ValueError("labelling_probability must satisfy 0 <= low <= high <= 1 and high > 0")
+        return self
+
+
+class Ingest(Section):
+    """How own data are read."""
+
+    on_duplicate: OnDuplicate = Field("error", description="two answers of one worker for one task: refuse, or keep one")
+    on_unknown_task: Literal["error", "drop"] = Field("error", description="an answer for a task without features")
+
+
+class Complete(Section):
+    """WSLC, LDPLC and instance-level propagation."""
+
+    methods: list[Literal["wslc", "ldplc", "instance"]] = Field(
+        ["wslc", "ldplc", "instance"], min_length=1, description="completions to compute"
+    )
+    n_neighbors: int = Field(5, ge=1, le=50, description="neighbours of each task in the propagation graph")
+    alpha: float = Field(0.5, ge=0, lt=1, description="weight of the neighbours in each round of propagation")
+    n_iter: int = Field(5, ge=0, le=1000, description="rounds of propagation")
+    zero_vector: Literal["neutral", "drop"] = Field(
+        "neutral",
+        description="similarity of a worker without any feature correlation to all others: 0.5, or 0 as published",
+    )
+    output: Literal["matrix", "votes"] = Field(
+        "matrix", description="write every completed cell, or (large data) only the votes per task and class"
+    )
+
+
+class Aggregate(Section):
+    """Truth inference on raw and completed answers."""
+
+    methods: list[Literal["majority", "dawid_skene", "iwmv", "gtic", "wawa"]] = Field(
+        ["majority", "dawid_skene", "iwmv", "gtic"], min_length=1, description="aggregators of this project"
+    )
+    crowdkit: list[Literal["DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE"]] = Field(
+        ["DawidSkene", "OneCoinDawidSkene"], description="aggregators of crowd-kit, run on the raw answers"
+    )
+    n_iter: int = Field(50, ge=1, le=10_000, description="rounds of the iterative aggregators at most")
+    smoothing: float = Field(0.01, ge=0, le=100, description="pseudo-count of each confusion cell (Dawid–Skene)")
+
+
+class Evaluate(Section):
+    """Accuracies with intervals."""
+
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="coverage of the intervals")
+    n_resamples: int = Field(2000, ge=100, le=100_000, description="bootstrap resamples of the tasks")
+    seed: Seed = 1
+
+
+class Parameters(Section):
+    """All of ``params.yaml: label_completion``."""
+
+    datasets: list[Name] = Field(min_length=1, description="data sets to complete, evaluate and report")
+    simulated: list[Literal["iris", "wine", "breast_cancer", "digits"]] = Field(
+        description="which of the data sets are scikit-learn tables with simulated workers"
+    )
+    own: dict[Name, Folder] = Field(description="own data: name and folder; add the name to datasets too")
+    archives: list[Literal["ldplc"]] = Field(description="public archives to fetch: ldplc = the authors' data sets")
+    simulate: Simulate
+    ingest: Ingest
+    complete: Complete
+    aggregate: Aggregate
+    evaluate: Evaluate
