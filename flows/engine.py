@@ -1,0 +1,312 @@
+"""The DVC graph as a Prefect flow: one task per stage. The one file that knows both.
+
+DVC owns order, staleness, cache and lock file; Prefect owns concurrency, retries, logs and states. Each stage that
+may be stale is a child ``dvc --wait-for-lock repro -s NAME``; DVC frees its repository lock while a stage's command
+runs, so children of one workspace really run in parallel.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import filelock
+from prefect import Task, get_client, get_run_logger
+from prefect.cache_policies import NO_CACHE
+from prefect.context import TaskRunContext
+from prefect.runtime import flow_run
+from prefect.states import Completed, Crashed, Failed, State
+from prefect.task_runners import ThreadPoolTaskRunner
+from pydantic import BaseModel
+
+from flows import ROOT, artifacts, experiment, guard
+from tasks.stage import UserError, load_parameters
+
+# With --wait-for-lock, or a stage that ends while another is hashing fails after its work is done.
+DVC = [sys.executable, "-m", "dvc", "--wait-for-lock"]
+REPORT = [sys.executable, "-m", "tasks.report.index", "reports", "--out", "reports/index.html"]
+# Advice of DVC for a person at a terminal; noise in a log.
+NOISE = (
+    "To track the changes",
+    "To enable auto staging",
+    "\tgit add",
+    "\tdvc config",
+    "Use `dvc push`",
+    "Updating lock",
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the engine knows of one DVC stage; all paths relative to the repository."""
+
+    name: str
+    parents: tuple[str, ...]
+    stale: bool
+    retries: int = 0
+    retry_delay_s: float = 0
+    timeout_s: float | None = None
+    deps: tuple[str, ...] = ()
+    outs: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+
+
+def plan(root: Path, target: str | None = None, force: bool = False) -> list[Stage]:
+    """The stages of ``target`` and all they depend on (None: every stage), parents first, from one look at DVC.
+
+    ``stale`` is DVC's own status of the stage by itself; whether a stage runs depends on its parents too, and is
+    settled when they have ended, because DVC stops early where a re-run gives the same bytes.
+    """
+    import networkx
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+
+    try:
+        with Repo(str(root), _wait_for_lock=True) as repo:
+            graph = repo.index.graph  # edges: stage -> what it depends on
+            names = {node: _name(node, root) for node in graph}
+            if target is not None:
+                tops = [node for node in graph if names[node].partition("@")[0] == target]
+                if not tops:
+                    raise UserError(f"dvc.yaml: there is no stage {target}")
+                graph = graph.subgraph({*tops}.union(*(networkx.descendants(graph, node) for node in tops)))
+            order = list(networkx.lexicographical_topological_sort(graph.reverse(), key=names.get))
+            with repo.lock:
+                stale = {node for node in order if force or node.status()}
+            return [_stage(node, names, graph, node in stale, root) for node in order]
+    except DvcException as error:
+        raise UserError(" ".join(str(error).split())) from None
+
+
+def _name(node: Any, root: Path) -> str:
+    """The stage's address as seen from the repository's root (DVC's own is relative to the current folder)."""
+    file = os.path.relpath(node.path, root)
+    name = getattr(node, "name", None)
+    return file if name is None else name if file == "dvc.yaml" else f"{file}:{name}"
+
+
+def _stage(node: Any, names: dict, graph: Any, stale: bool, root: Path) -> Stage:
+    options = {key: (node.meta or {}).get(key) for key in ("retries", "retry_delay_s", "timeout_s")}
+    return Stage(
+        name=names[node],
+        parents=tuple(sorted(names[parent] for parent in graph.successors(node))),
+        stale=stale,
+        deps=tuple(os.path.relpath(dep.fs_path, root) for dep in node.deps if dep.protocol == "local"),
+        outs=tuple(os.path.relpath(out.fs_path, root) for out in node.outs),
+        metrics=tuple(os.path.relpath(out.fs_path, root) for out in node.outs if out.metric),
+        **{key: value for key, value in options.items() if value is not None},
+    )
+
+
+def run(method: str | None, parameters: BaseModel | None = None, workers: int = 2, force: bool = False) -> State:
+    """Run a method (None: everything) inside a Prefect flow; parameters that differ from params.yaml: an experiment.
+
+    Returns a Completed state with ``{"stages": {name: state}, "experiment": name or None}``, or a Failed one whose
+    message names the stage and its last lines.
+    """
+    guard.watch()
+    try:
+        changed = {}
+        if parameters is not None:
+            changed = experiment.changes(parameters, load_parameters(method, type(parameters), ROOT / "params.yaml"))
+        if not changed:
+            with _alone(ROOT):
+                return Run(ROOT, workers, force).all(method)
+        name = experiment.name(method, changed, flow_run.id)
+        get_run_logger().info("parameters differ from params.yaml: %s; experiment %s", changed, name)
+        with experiment.workspace(ROOT, name) as tree:
+            experiment.edit(tree / "params.yaml", method, changed)
+            return Run(tree, workers, force, name).all(method)
+    except UserError as error:
+        return Failed(message=str(error))
+
+
+@dataclass
+class Run:
+    """One execution of a plan in one workspace (the repository, or the worktree of an experiment)."""
+
+    root: Path
+    workers: int
+    force: bool
+    experiment: str | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
+    changed: dict[str, bool] = field(default_factory=dict)  # stage -> whether its outputs may have changed
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def all(self, method: str | None) -> State:
+        """Run the stages of a method, publish what they made, and sum up."""
+        begin = time.time()
+        if self.experiment:
+            self.command("checkout", [*DVC, "checkout", "--allow-missing", "--quiet"])
+        stages = plan(self.root, method, self.force)
+        if self.experiment:
+            experiment.link_inputs(ROOT, self.root, method, stages)
+        states = self.submit(stages, report=method is not None and self.experiment is None)
+        artifacts.publish(self.root, method, stages, states, self.seconds, begin)
+        failed = {name: state for name, state in states.items() if state.is_failed() or state.is_crashed()}
+        if failed:
+            return Failed(message="\n".join(state.message or name for name, state in failed.items()))
+        if self.experiment:
+            with filelock.FileLock(ROOT / ".dvc/tmp/flows-save.lock"):  # DVC keeps scratch refs while it saves
+                self.command("save", [*DVC, "exp", "save", "--name", self.experiment])
+        ran = sum(states[stage.name].name == "Completed" for stage in stages)
+        message = f"{ran} of {len(stages)} stages ran" + (f"; experiment {self.experiment}" * bool(self.experiment))
+        result = {"stages": {name: state.name for name, state in states.items()}, "experiment": self.experiment}
+        return Completed(message=message, data=result)
+
+    def submit(self, stages: list[Stage], report: bool) -> dict[str, State]:
+        """One Prefect task per stage, each after its parents, and one for the report page; wait for all."""
+        with ThreadPoolTaskRunner(max_workers=self.workers) as runner:
+            try:
+                futures = {}
+                for stage in stages:
+                    parents = [futures[name] for name in stage.parents]
+                    futures[stage.name] = runner.submit(self.task(stage), {}, wait_for=parents)
+                if report and (self.root / "tasks/report/index.py").exists():
+                    futures["report"] = runner.submit(self.report_task(), {}, wait_for=list(futures.values()))
+                for future in futures.values():
+                    future.wait()
+            except BaseException:  # Ctrl-C, SIGTERM, or a cancel in the Prefect UI (TerminationSignal)
+                self.stopped.set()
+                guard.kill(guard.watch())
+                raise
+            return {name: future.state for name, future in futures.items()}
+
+    def task(self, stage: Stage) -> Task:
+        def execute() -> State:
+            attempt = TaskRunContext.get().task_run.run_count
+            if attempt > 1:
+                self.stopped.wait(stage.retry_delay_s)  # not Prefect's delay: that sleep cannot be interrupted
+            return self.execute(stage)
+
+        return Task(
+            execute,
+            name=stage.name,
+            task_run_name=stage.name,
+            persist_result=False,
+            cache_policy=NO_CACHE,
+            # One more than wanted, and the condition says no: Prefect then skips a log entry with an empty traceback.
+            retries=stage.retries + 1,
+            retry_condition_fn=lambda _, run, __: run.run_count <= stage.retries and not self.stopped.is_set(),
+        )
+
+    def report_task(self) -> Task:
+        """The page of all methods; in DVC it is a stage after every method, so one method's run makes it by itself."""
+
+        def execute() -> State:
+            try:
+                self.command("report", REPORT)
+            except UserError as error:
+                return Failed(message=str(error))
+            return Completed()
+
+        return Task(execute, name="report", task_run_name="report", persist_result=False, cache_policy=NO_CACHE)
+
+    def execute(self, stage: Stage) -> State:
+        """Run one stage if DVC finds it stale, or if a parent's outputs may have changed."""
+        if not stage.stale and not any(self.changed[parent] for parent in stage.parents):
+            self.changed[stage.name] = False
+            return Completed(name="Cached", message="unchanged")
+        begin = time.monotonic()
+        try:
+            lines = self.command(
+                stage.name, [*DVC, "repro", "-s", stage.name, *["--force"] * self.force], stage.timeout_s
+            )
+        except UserError as error:
+            return Failed(message=str(error))
+        finally:
+            self.seconds[stage.name] = time.monotonic() - begin
+        said = "\n".join(lines)
+        self.changed[stage.name] = "didn't change, skipping" not in said
+        cached = not self.changed[stage.name] or "is cached - skipping run" in said
+        return Completed(name="Cached" if cached else "Completed")
+
+    def command(self, name: str, command: list[str], timeout_s: float | None = None) -> list[str]:
+        """Run a child in the workspace, its lines to the run's log; return the last lines.
+
+        Raises:
+            UserError: the child failed or took too long. It and whatever it has left behind are ended by then.
+        """
+        mark = f"{guard.watch()}/{name}/"
+        process = subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=self.environment() | {guard.VARIABLE: mark},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # a Ctrl-C at the terminal reaches this process only, which then ends the child
+        )
+        lines: deque[str] = deque(maxlen=15)
+        reader = threading.Thread(target=_read, args=(process.stdout, get_run_logger(), lines), daemon=True)
+        reader.start()
+        if self.stopped.is_set():
+            guard.kill(mark)
+        try:
+            fault = f"exit code {code}" if (code := process.wait(timeout_s)) else ""
+        except subprocess.TimeoutExpired:
+            fault = f"it took longer than {timeout_s:g} s"
+        guard.kill(mark)
+        process.wait()
+        reader.join()
+        process.stdout.close()
+        if fault:
+            raise UserError("\n".join([f"stage {name} failed ({fault})", *lines]))
+        return list(lines)
+
+    def environment(self) -> dict[str, str]:
+        share = max(1, (os.cpu_count() or 1) // self.workers)
+        return {
+            "METHODWORKS_WORKERS": str(share),  # local processes that a stage may use by itself
+            **os.environ,
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+
+def _read(stream: Any, log: Any, lines: deque[str]) -> None:
+    for line in map(str.rstrip, stream):
+        if line and not line.startswith(NOISE):
+            log.info("%s", line)
+            lines.append(line)
+
+
+@contextlib.contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Hold the workspace: a second run waits. The kernel frees the lock of a run that was killed."""
+    holder = root / ".dvc/tmp/flows.json"
+    lock = filelock.FileLock(root / ".dvc/tmp/flows.lock")
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        with contextlib.suppress(OSError, ValueError):
+            pid = json.loads(holder.read_text())["pid"]
+            get_run_logger().info("another run (process %s) works in this workspace; waiting until it ends", pid)
+        lock.acquire()
+    try:
+        _mark_crashed(holder)
+        holder.write_text(json.dumps({"pid": os.getpid(), "flow_run": str(flow_run.id)}))
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def _mark_crashed(holder: Path) -> None:
+    """A holder's note that is still there while we have its lock: that run died without a word; tell Prefect."""
+    with contextlib.suppress(Exception):  # the note of another server's run, or of one that was deleted
+        note = json.loads(holder.read_text())
+        with get_client(sync_client=True) as client:
+            if client.read_flow_run(note["flow_run"]).state.is_running():
+                died = Crashed(message=f"process {note['pid']} ended without reporting")
+                client.set_flow_run_state(note["flow_run"], died, force=True)
