@@ -19,6 +19,7 @@ MARGIN = 6.0
 CHARACTER = 7.6  # a generous mean width of 13 px text in the usual system fonts
 LANE = 4.0  # width kept free for an edge that passes a layer
 SWEEPS = 12
+STRAIGHTEN = 6.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def collapse_variants(graph: nx.DiGraph) -> nx.DiGraph:
 def labels(graph: nx.DiGraph, prefix: str = "") -> dict[str, str]:
     """The text in each box: the name without the method's prefix, and ``×n`` for a matrix of n variants."""
     return {
-        name: name.removeprefix(prefix) + (f" ×{copies}" if copies > 1 else "")
+        name: name.removeprefix(prefix) + (f"\u00a0×{copies}" if copies > 1 else "")
         for name, copies in graph.nodes(data="copies", default=1)
     }
 
@@ -138,17 +139,26 @@ def _crossings(wired: nx.DiGraph, layers: list[list]) -> int:
 
 
 def _positions(wired: nx.DiGraph, layers: list[list], width: dict) -> dict:
-    """Centres across the layers: each node near the mean of its neighbours, none nearer than GAP to the next."""
+    """Centres across the layers: each node near the mean of its neighbours, none nearer than GAP to the next.
+
+    Edges between a node's only follower and that one's only input weigh more, so that chains are drawn straight.
+    """
     from scipy.optimize import isotonic_regression
 
+    pull = {node: {} for node in wired}
+    for source, target in wired.edges:
+        chained = wired.out_degree(source) == wired.in_degree(target) == 1
+        pull[source][target] = pull[target][source] = STRAIGHTEN if chained else 1.0
+    weight = {node: sum(pulls.values()) or 1.0 for node, pulls in pull.items()}
     across = dict.fromkeys(wired, 0.0)
-    for _ in range(SWEEPS):
+    for _ in range(4 * SWEEPS):
         for nodes in [*layers, *reversed(layers)]:
             offset = [0.0]
             for one, other in pairwise(nodes):
                 offset.append(offset[-1] + (width[one] + width[other]) / 2 + GAP)
-            wish = [fmean([across[n] for n in nx.all_neighbors(wired, node)] or [across[node]]) for node in nodes]
-            fitted = isotonic_regression([w - o for w, o in zip(wish, offset, strict=True)]).x
+            wish = [sum(f * across[n] for n, f in pull[node].items()) / weight[node] for node in nodes]
+            free = [place - o for place, o in zip(wish, offset, strict=True)]
+            fitted = isotonic_regression(free, weights=[weight[node] for node in nodes]).x
             across.update({node: float(f) + o for node, f, o in zip(nodes, fitted, offset, strict=True)})
     return across
 

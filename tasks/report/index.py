@@ -67,11 +67,19 @@ def describe(method: str, stages: nx.DiGraph, reports: Path) -> dict[str, Any]:
     """What the joined page shows of one method: the facts and the section of its page, if any, and its graph."""
     joined = method_graph(stages, method)
     order = [name for layer in nx.topological_generations(joined) for name in sorted(layer)]
+    label = graph.labels(joined, f"{method}-")
+
+    def short(name: str) -> str:
+        return name.removeprefix(f"{method}-")
+
     shown = page.render(
         "stages.html",
         method=method,
         svg=Markup(graph.draw(joined, name=method, prefix=f"{method}-")),
-        steps=[{**joined.nodes[name], "name": name, "after": sorted(joined.pred[name])} for name in order],
+        steps=[
+            {**joined.nodes[name], "label": label[name], "needs": [short(n) for n in order if n in joined.pred[name]]}
+            for name in order
+        ],
     )
     file = reports / method / "index.html"
     if not file.is_file():
