@@ -122,6 +122,14 @@ def test_foreign_page_is_refused(repository, content):
         index(repository)
 
 
+def test_truncated_page_is_refused(repository):
+    with_methods(repository, "label_completion")
+    page = repository.page()
+    repository.write("reports/label_completion/index.html", page[: page.index("</article>")])
+    with pytest.raises(stage.UserError, match=r"expected a page written by python -m tasks\.report\.method"):
+        index(repository)
+
+
 def test_page_of_another_method_is_refused(repository):
     with_methods(repository, "bpr")
     repository.page(out="reports/bpr/index.html")
