@@ -95,7 +95,7 @@ def command(section: str | None, model: type[Model] | None = None) -> Callable[[
 
     The returned object is the function itself with one attribute more, ``run()``, which parses ``sys.argv``,
     executes the stage and exits: 0 when the outputs are complete, 1 with one line on stderr for a user's error.
-    ``section`` may be None for a stage without parameters.
+    ``section`` is the stage's part of ``params.yaml``; ``{name}`` in it stands for an argument. None: no parameters.
     """
 
     def decorate(function: Callable[..., None]) -> Callable:
@@ -110,7 +110,7 @@ def command(section: str | None, model: type[Model] | None = None) -> Callable[[
                     for path in _paths(paths[name]):
                         if not path.exists():
                             raise UserError(f"{path}: there is no such input file or folder")
-            leading = (load_parameters(section, model),) if model else ()
+            leading = (load_parameters(section.format(**paths), model),) if model else ()
             with complete_outputs({name: paths[name] for name in outputs}) as temporary:
                 function(*leading, **{**paths, **temporary})
 
@@ -166,14 +166,18 @@ class complete_outputs:
         if kind is None:
             missing = [str(self.outputs[n]) for n, p in self.temporary.items() if not p.exists()]
             if missing:
+                self._clear()
                 raise RuntimeError(f"the stage ended without writing {', '.join(missing)}")
             for name, path in self.temporary.items():
                 if self.outputs[name].is_dir():
                     shutil.rmtree(self.outputs[name])
                 path.replace(self.outputs[name])
         else:
-            for path in self.temporary.values():
-                _remove(path)
+            self._clear()
+
+    def _clear(self) -> None:
+        for path in self.temporary.values():
+            _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -111,7 +111,7 @@ def aggregate_encoded(
     options = {"n_iter": n_iter, "tolerance": tolerance, "smoothing": smoothing, "seed": seed}
     wanted = inspect.signature(algorithm).parameters
     scores, rounds = algorithm(answers, **{name: value for name, value in options.items() if name in wanted})
-    code, tie = _choose(scores, tie_break, seed)
+    code, tie = choose_labels(scores, tie_break, seed)
     labels = answers.classes.take(np.maximum(code, 0)).to_series(index=answers.tasks, name="label")
     labels = labels.mask(code < 0) if (code < 0).any() else labels
     confidence = np.where(code < 0, 0.0, scores[np.arange(len(code)), np.maximum(code, 0)])
@@ -143,7 +143,7 @@ def _algorithm(method: str) -> Callable:
     raise UserError(f"aggregate: method={method!r} is not one of {allowed}")
 
 
-def _choose(scores: np.ndarray, tie_break: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def choose_labels(scores: np.ndarray, tie_break: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """(class per task, −1 where nothing is known and ties are not drawn; tie flags). Equal up to rounding is a tie."""
     best = scores.max(1, keepdims=True)
     tied = scores >= best - 1e-12

@@ -56,7 +56,7 @@ def encode(
     on_duplicate: Literal["error", "first", "last"] = "error",
     on_unknown_task: Literal["error", "drop"] = "error",
     on_missing: Literal["error", "drop"] = "error",
-    allow_empty: bool = False,
+    where: str = "answers",
 ) -> Answers:
     """Check and encode a table of answers with columns task, worker, label and, optionally, weight.
 
@@ -70,30 +70,30 @@ def encode(
     """
     for column in ("task", "worker", "label"):
         if column not in answers.columns:
-            raise UserError(f"answers: column {column} is missing; there are {', '.join(map(str, answers.columns))}")
-    answers = _without_missing(answers, on_missing)
-    if answers.empty and not allow_empty:
-        raise UserError("answers: the table has no rows; at least one answer is needed")
+            raise UserError(f"{where}: column {column} is missing; there are {', '.join(map(str, answers.columns))}")
+    answers = _without_missing(answers, on_missing, where)
+    if answers.empty:
+        raise UserError(f"{where}: the table has no rows; at least one answer is needed")
 
-    task, tasks = _codes(answers["task"], "task", tasks)
-    worker, workers = _codes(answers["worker"], "worker", None)
-    label, classes = _codes(answers["label"], "label", None if classes is None else pd.Index(list(classes)))
+    task, tasks = _codes(answers["task"], where, tasks)
+    worker, workers = _codes(answers["worker"], where, None)
+    label, classes = _codes(answers["label"], where, None if classes is None else pd.Index(list(classes)))
     if (label < 0).any():
         row = int(np.argmax(label < 0))
         allowed = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
-        raise UserError(f"answers: row {row}, column label: {answers['label'].iloc[row]!r} is not one of {allowed}")
+        raise UserError(f"{where}: row {row}, column label: {answers['label'].iloc[row]!r} is not one of {allowed}")
 
     unknown = task < 0
     if unknown.any():
         if on_unknown_task == "error":
             row = int(np.argmax(unknown))
             raise UserError(
-                f"answers: row {row}, column task: {answers['task'].iloc[row]!r} has no features "
+                f"{where}: row {row}, column task: {answers['task'].iloc[row]!r} has no features "
                 f"({int(unknown.sum())} such rows; on_unknown_task='drop' leaves them out)"
             )
         answers, task, worker, label = answers[~unknown], task[~unknown], worker[~unknown], label[~unknown]
 
-    weight = _weights(answers)
+    weight = _weights(answers, where)
     key = task.astype(np.int64) * max(len(workers), 1) + worker
     order = np.argsort(key, kind="stable")
     repeated = np.zeros(len(key), bool)
@@ -102,7 +102,7 @@ def encode(
         if on_duplicate == "error":
             row = int(order[np.argmax(repeated)])
             raise UserError(
-                f"answers: row {row}: worker {answers['worker'].iloc[row]!r} has more than one answer for task "
+                f"{where}: row {row}: worker {answers['worker'].iloc[row]!r} has more than one answer for task "
                 f"{answers['task'].iloc[row]!r} ({int(repeated.sum())} such rows; on_duplicate='first' or 'last' keeps one)"
             )
         drop = repeated if on_duplicate == "first" else np.append(repeated[1:], False)
@@ -112,7 +112,7 @@ def encode(
     return Answers(task, worker, label, weight, task_start, tasks, workers, classes)
 
 
-def _without_missing(answers: pd.DataFrame, on_missing: str) -> pd.DataFrame:
+def _without_missing(answers: pd.DataFrame, on_missing: str, where: str) -> pd.DataFrame:
     missing = answers[["task", "worker", "label"]].isna()
     if not missing.to_numpy().any():
         return answers
@@ -121,12 +121,12 @@ def _without_missing(answers: pd.DataFrame, on_missing: str) -> pd.DataFrame:
     row = int(np.argmax(missing.any(axis=1).to_numpy()))
     column = missing.columns[int(np.argmax(missing.iloc[row].to_numpy()))]
     raise UserError(
-        f"answers: row {row}, column {column}: the value is missing ({int(missing.any(axis=1).sum())} such rows; "
+        f"{where}: row {row}, column {column}: the value is missing ({int(missing.any(axis=1).sum())} such rows; "
         "leave them out: an empty cell is the absence of a row)"
     )
 
 
-def _codes(values: pd.Series, name: str, index: pd.Index | None) -> tuple[np.ndarray, pd.Index]:
+def _codes(values: pd.Series, where: str, index: pd.Index | None) -> tuple[np.ndarray, pd.Index]:
     if isinstance(values.dtype, pd.CategoricalDtype):
         if index is None:
             return values.cat.codes.to_numpy().astype(np.int32), values.cat.categories
@@ -138,7 +138,7 @@ def _codes(values: pd.Series, name: str, index: pd.Index | None) -> tuple[np.nda
         order = found.argsort() if index is None else None
     except TypeError:
         types = ", ".join(sorted({type(v).__name__ for v in found}))
-        raise UserError(f"answers: column {name} mixes types that have no common order: {types}") from None
+        raise UserError(f"{where}: column {values.name} mixes types that have no common order: {types}") from None
     if index is None:
         rank = np.empty(len(found), np.int32)
         rank[order] = np.arange(len(found), dtype=np.int32)
@@ -146,12 +146,12 @@ def _codes(values: pd.Series, name: str, index: pd.Index | None) -> tuple[np.nda
     return index.get_indexer(found)[codes].astype(np.int32), index
 
 
-def _weights(answers: pd.DataFrame) -> np.ndarray:
+def _weights(answers: pd.DataFrame, where: str) -> np.ndarray:
     if "weight" not in answers.columns:
         return np.ones(len(answers))
     weight = answers["weight"].to_numpy(np.float64)
     bad = ~((weight >= 0) & (weight <= 1))
     if bad.any():
         row = int(np.argmax(bad))
-        raise UserError(f"answers: row {row}, column weight: {weight[row]} is not in [0, 1]")
+        raise UserError(f"{where}: row {row}, column weight: {weight[row]} is not in [0, 1]")
     return weight

@@ -34,7 +34,7 @@ class Features:
     tasks: pd.Index
 
 
-def prepare_features(features: pd.DataFrame, nominal: Collection[str] = ()) -> Features:
+def prepare_features(features: pd.DataFrame, nominal: Collection[str] = (), *, where: str = "features") -> Features:
     """Check a table of features (index: task) and fill missing values: mean of a numeric column, mode of a nominal one.
 
     Nominal columns keep numbers as their codes; other values get their position among the sorted values (the
@@ -47,34 +47,34 @@ def prepare_features(features: pd.DataFrame, nominal: Collection[str] = ()) -> F
     """
     n_tasks, n_columns = features.shape
     if n_tasks == 0 or n_columns == 0:
-        raise UserError(f"features: the table has {n_tasks} rows and {n_columns} columns; both must be at least 1")
+        raise UserError(f"{where}: the table has {n_tasks} rows and {n_columns} columns; both must be at least 1")
     if features.index.hasnans:
-        raise UserError(f"features: row {int(np.argmax(features.index.isna()))}: the task is missing")
+        raise UserError(f"{where}: row {int(np.argmax(features.index.isna()))}: the task is missing")
     if features.index.has_duplicates:
-        raise UserError(f"features: task {features.index[features.index.duplicated()][0]!r} appears more than once")
+        raise UserError(f"{where}: task {features.index[features.index.duplicated()][0]!r} appears more than once")
     names = set(nominal)
     absent = names.difference(features.columns)
     if absent:
-        raise UserError(f"features: nominal column {min(map(str, absent))!r} does not exist")
+        raise UserError(f"{where}: nominal column {min(map(str, absent))!r} does not exist")
     is_nominal = np.array([column in names for column in features.columns])
 
     values = np.empty((n_tasks, n_columns))
     numbers = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in features.dtypes])
     values[:, numbers] = features.iloc[:, numbers].to_numpy(np.float64, na_value=np.nan)
     for d in np.flatnonzero(~numbers):
-        values[:, d] = _codes_of(features.iloc[:, d], bool(is_nominal[d]))
+        values[:, d] = _codes_of(features.iloc[:, d], bool(is_nominal[d]), where)
     if np.isinf(values).any():
         row, d = np.argwhere(np.isinf(values))[0]
-        raise UserError(f"features: column {features.columns[d]!r}, row {row}: {values[row, d]} is not a finite number")
+        raise UserError(f"{where}: column {features.columns[d]!r}, row {row}: {values[row, d]} is not a finite number")
     for d in np.flatnonzero(np.isnan(values).any(0)):
         _fill(values[:, d], bool(is_nominal[d]))
     return Features(values, is_nominal, *_positions(values[:, is_nominal]), features.index)
 
 
-def _codes_of(series: pd.Series, nominal: bool) -> np.ndarray:
+def _codes_of(series: pd.Series, nominal: bool, where: str) -> np.ndarray:
     if not nominal:
         raise UserError(
-            f"features: column {series.name!r} has values of type {series.dtype}; "
+            f"{where}: column {series.name!r} has values of type {series.dtype}; "
             "only numbers are allowed in columns that are not named as nominal"
         )
     codes = series.cat.codes if isinstance(series.dtype, pd.CategoricalDtype) else pd.factorize(series, sort=True)[0]

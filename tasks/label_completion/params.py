@@ -8,13 +8,17 @@ from tasks.stage import Parameters as Section
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, - and _")]
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="random seed; every repeat and data set gets its own stream")]
-OnDuplicate = Literal["error", "first", "last"]
 
 
-class Folder(Section):
-    """Own data: a folder with answers, features and, where known, the truth (parquet, CSV or CEKA's formats)."""
+class Ingest(Section):
+    """One own data set: a folder with answers, features and, where known, the truth."""
 
-    path: str = Field(description="folder, relative to the repository's root", min_length=1)
+    path: str = Field(min_length=1, description="folder, relative to the repository's root")
+    nominal: list[str] = Field([], description="feature columns that hold codes of categories (text columns always do)")
+    on_duplicate: Literal["error", "first", "last"] = Field(
+        "error", description="two answers of one worker for one task: refuse, or keep one"
+    )
+    on_unknown_task: Literal["error", "drop"] = Field("error", description="an answer for a task without features")
 
 
 class Simulate(Section):
@@ -36,13 +40,6 @@ class Simulate(Section):
         if not 0 <= low <= high <= 1 or high == 0:
             raise ValueError("labelling_probability must satisfy 0 <= low <= high <= 1 and high > 0")
         return self
-
-
-class Ingest(Section):
-    """How own data are read."""
-
-    on_duplicate: OnDuplicate = Field("error", description="two answers of one worker for one task: refuse, or keep one")
-    on_unknown_task: Literal["error", "drop"] = Field("error", description="an answer for a task without features")
 
 
 class Complete(Section):
@@ -70,10 +67,11 @@ class Aggregate(Section):
         ["majority", "dawid_skene", "iwmv", "gtic"], min_length=1, description="aggregators of this project"
     )
     crowdkit: list[Literal["DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE"]] = Field(
-        ["DawidSkene", "OneCoinDawidSkene"], description="aggregators of crowd-kit, run on the raw answers"
+        ["DawidSkene"], description="aggregators of crowd-kit, run on the raw answers (slow: most of the stage's time)"
     )
     n_iter: int = Field(50, ge=1, le=10_000, description="rounds of the iterative aggregators at most")
     smoothing: float = Field(0.01, ge=0, le=100, description="pseudo-count of each confusion cell (Dawid–Skene)")
+    seed: Seed = 7  # of the random choice between tied classes
 
 
 class Evaluate(Section):
@@ -91,10 +89,9 @@ class Parameters(Section):
     simulated: list[Literal["iris", "wine", "breast_cancer", "digits"]] = Field(
         description="which of the data sets are scikit-learn tables with simulated workers"
     )
-    own: dict[Name, Folder] = Field(description="own data: name and folder; add the name to datasets too")
     archives: list[Literal["ldplc"]] = Field(description="public archives to fetch: ldplc = the authors' data sets")
+    ingest: dict[Name, Ingest] = Field(description="own data: name and folder; add the name to datasets too")
     simulate: Simulate
-    ingest: Ingest
     complete: Complete
     aggregate: Aggregate
     evaluate: Evaluate

@@ -1,0 +1,64 @@
+"""Stage: pictures and the text of the report, over all data sets."""
+
+from pathlib import Path
+
+from tasks import stage
+from tasks.label_completion.params import Parameters
+from tasks.stage import UserError
+
+
+@stage.command("label_completion", Parameters)
+def plot(parameters: Parameters, metrics: Path, study: Path, *, figures: Path, summary: Path) -> None:
+    """Draw accuracies, differences and imputed cells; say in words what they show and what they do not."""
+    import shutil
+
+    from tasks.label_completion import figures as draw
+    from tasks.label_completion.summary import summarise
+    from tasks.tables import read_json, write_json
+
+    datasets, confidence = parameters.datasets, parameters.evaluate.confidence
+    found = {file.stem: read_json(file) for file in sorted(metrics.glob("*.json"))}
+    strangers = sorted(set(found) - set(datasets))
+    if strangers:
+        raise UserError(
+            f"{metrics}/{strangers[0]}.json: {strangers[0]!r} is not one of params.yaml: label_completion.datasets; "
+            "remove the file, or name the data set there"
+        )
+    missing = [name for name in datasets if name not in found]
+    if missing:
+        raise UserError(f"{metrics}/{missing[0]}.json: there is no such file for the data set {missing[0]!r}")
+    figures.mkdir()
+    with_truth = {name: found[name] for name in datasets if "accuracy.raw.majority" in found[name]}
+    captions = {}
+    if with_truth:
+        draw.accuracies(with_truth, figures / "accuracy.png", confidence)
+        captions["accuracy.png"] = {
+            "title": "Accuracy of the inferred labels",
+            "caption": "Every aggregator on the raw answers, and on the matrices that WSLC and LDPLC completed; "
+            "instance-level propagation gives its labels directly. Tasks without any answer count (their raw label is drawn).",
+        }
+        draw.differences(with_truth, figures / "differences.png", confidence)
+        captions["differences.png"] = {
+            "title": "Paired differences",
+            "caption": "Differences of majority voting after one completion and another, on the same tasks and draws. "
+            "An interval that covers 0 shows no difference.",
+        }
+        draw.cells(with_truth, figures / "cells.png", confidence)
+        captions["cells.png"] = {
+            "title": "Imputed cells",
+            "caption": "Share of right labels among the imputed cells; the stroke is the accuracy of the workers' own answers.",
+        }
+    if (study / "study.png").exists():
+        shutil.copy(study / "study.png", figures / "study.png")
+        captions["study.png"] = {
+            "title": "Simulated study",
+            "caption": "LDPLC with majority voting minus its alternatives: one point per feature table, "
+            "diamonds are means with 95 % intervals. Left of 0: the alternative is better.",
+        }
+    write_json(figures / "captions.json", captions)
+    study_text = (study / "study.md").read_text(encoding="utf-8") if (study / "study.md").exists() else ""
+    summary.write_text(summarise({name: found[name] for name in datasets}, study_text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    plot.run()
