@@ -7,10 +7,6 @@ gate writes its verdict; downstream stages depend on that file and so cannot run
 nothing, prints table, column, rule, number and examples of offending rows, and exits with 1.
 """
 
-import os
-
-os.environ.setdefault("GX_ANALYTICS_ENABLED", "False")
-
 import importlib
 import sys
 from collections.abc import Callable
@@ -53,7 +49,9 @@ def gate(method: str, suite: str, inputs: list[Path], *, out: Path) -> None:
     if faults:
         for fault in faults:
             print(fault, file=sys.stderr)
-        raise UserError(f"gate {suite} of {method}: {len(faults)} expectation{'s' * (len(faults) > 1)} failed, see above")
+        raise UserError(
+            f"gate {suite} of {method}: {len(faults)} expectation{'s' * (len(faults) > 1)} failed, see above"
+        )
     write_json(out, verdict)
 
 
@@ -85,7 +83,11 @@ def validate(suite: str, checks: list[Check]) -> dict[str, Any]:
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
-    batch = context.data_sources.add_pandas("tables").add_dataframe_asset("table").add_batch_definition_whole_dataframe("all")
+    batch = (
+        context.data_sources.add_pandas("tables")
+        .add_dataframe_asset("table")
+        .add_batch_definition_whole_dataframe("all")
+    )
     tables = []
     for check in checks:
         expected = [] if check.may_be_empty else [gxe.ExpectTableRowCountToBeBetween(min_value=1)]
@@ -105,7 +107,9 @@ def _rule(result, rows: "pd.DataFrame") -> dict[str, Any]:
     config, found = result.expectation_config, result.result
     if result.exception_info and result.exception_info.get("raised_exception"):
         raise UserError(f"{config.type}: {str(result.exception_info.get('exception_message')).splitlines()[0]}")
-    kwargs = {k: _plain(v) for k, v in sorted(config.kwargs.items()) if k not in ("batch_id", "column") and v is not None}
+    kwargs = {
+        k: _plain(v) for k, v in sorted(config.kwargs.items()) if k not in ("batch_id", "column") and v is not None
+    }
     columns = kwargs.get("column_list") or [kwargs.get("column_A"), kwargs.get("column_B")]
     rule = {
         "rule": config.type.removeprefix("expect_"),

@@ -66,7 +66,9 @@ def unzip(archive: Path, folder: Path, *, max_bytes: int = 1 << 30) -> None:
                 name = member.filename.replace("\\", "/")
                 path = PurePosixPath(name)
                 if path.is_absolute() or ".." in path.parts or ":" in name or stat.S_ISLNK(member.external_attr >> 16):
-                    raise UserError(f"{archive}: member {member.filename!r} would be written outside its folder; refused")
+                    raise UserError(
+                        f"{archive}: member {member.filename!r} would be written outside its folder; refused"
+                    )
             if sum(m.file_size for m in members) > max_bytes:
                 raise UserError(f"{archive}: unpacks to more than {max_bytes} bytes; refused")
             damaged = file.testzip()

@@ -11,22 +11,9 @@ siblings for its outputs; they take their real names together, after it has retu
 killed leaves nothing behind under an output's name.
 """
 
-import os
-
-# One BLAS thread and one kernel baseline, settled before numpy or torch are imported: results must not depend on
-# the machine's number of cores. Parallelism is over blocks (tasks/compute.py) and over stages (flows/engine.py).
-for _name, _value in {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "MKL_CBWR": "AVX2",
-}.items():
-    os.environ.setdefault(_name, _value)
-
 import functools
 import inspect
+import os
 import shutil
 import signal
 import sys

@@ -103,7 +103,14 @@ def aggregate(
 
 
 def aggregate_encoded(
-    answers: Answers, algorithm: str | Callable, *, tie_break: str, n_iter: int, tolerance: float, smoothing: float, seed: int
+    answers: Answers,
+    algorithm: str | Callable,
+    *,
+    tie_break: str,
+    n_iter: int,
+    tolerance: float,
+    smoothing: float,
+    seed: int,
 ) -> Aggregation:
     """As `aggregate`, on encoded answers."""
     if isinstance(algorithm, str):

@@ -20,9 +20,7 @@ def evaluate(parameters: Evaluate, name: str, dataset: Path, completed: Path, ag
     data = read_dataset(dataset)
     truth = truth_codes(data)
     known = truth >= 0
-    encoded = [
-        encode(part, tasks=data.features.index, classes=data.classes) for part in repeats(data.answers).values()
-    ]
+    encoded = [encode(part, tasks=data.features.index, classes=data.classes) for part in repeats(data.answers).values()]
     metrics: dict[str, object] = {
         "data.origin": data.origin,
         "data.tasks": len(truth),
@@ -45,11 +43,11 @@ def evaluate(parameters: Evaluate, name: str, dataset: Path, completed: Path, ag
         )
         right = _right_labels(read_table(aggregated, AGGREGATED), data, truth)
         for key, values in right.items():
-            _put(metrics, f"accuracy.{key}", bootstrap.mean(values[:, known]))
+            _put(metrics, f"accuracy.{key}", bootstrap.ratio(values[:, known]))
         for key, minus in _differences(right):
-            _put(metrics, f"difference.{key}.minus.{minus}", bootstrap.mean((right[key] - right[minus])[:, known]))
-        for method, (share, number) in _right_cells(read_table(completed, COMPLETED), data, truth).items():
-            _put(metrics, f"cells.{method}", bootstrap.mean(share[:, known], number[:, known]))
+            _put(metrics, f"difference.{key}.minus.{minus}", bootstrap.ratio((right[key] - right[minus])[:, known]))
+        for method, (correct, number) in _right_cells(read_table(completed, COMPLETED), data, truth).items():
+            _put(metrics, f"cells.{method}", bootstrap.ratio(correct[:, known], number[:, known]))
     write_json(
         out,
         {
@@ -74,24 +72,27 @@ def _answer_accuracy(encoded: list, truth) -> float:
 
 
 def _right_labels(table, data, truth) -> dict:
-    """{"completion.aggregator": float64 (repeats, tasks), 1 where the label is the truth}."""
+    """{"completion.aggregator": int64 (repeats, tasks), 1 where the label is the truth}."""
+    import numpy as np
     import pandas as pd
 
     classes, tasks = pd.Index(data.classes), data.features.index
     table = table.assign(
         right=classes.get_indexer(table["label"]) == truth[tasks.get_indexer(table["task"])],
-        key=table["completion"].astype("str") + "." + table["aggregator"].astype("str").str.replace("crowdkit:", "crowdkit_"),
+        key=table["completion"].astype("str")
+        + "."
+        + table["aggregator"].astype("str").str.replace("crowdkit:", "crowdkit_"),
     )
     return {
         key: part.pivot(index="repeat", columns="task", values="right")
         .reindex(columns=tasks, fill_value=False)
-        .to_numpy(float)
+        .to_numpy(np.int64)
         for key, part in table.groupby("key", sort=False)
     }
 
 
 def _right_cells(table, data, truth) -> dict:
-    """{method: (share of right labels among the imputed cells of a task, their number)}, each (repeats, tasks)."""
+    """{method: (right labels among the imputed cells of a task, number of these cells)}, each int64 (repeats, tasks)."""
     import numpy as np
     import pandas as pd
 
@@ -106,8 +107,8 @@ def _right_cells(table, data, truth) -> dict:
         here = (table["method"] == method).to_numpy()
         flat = repeat[here].astype(np.int64) * len(tasks) + row[here]
         number = np.bincount(flat, minlength=n_repeats * len(tasks)).reshape(n_repeats, -1)
-        right = np.bincount(flat, code[here] == truth[row[here]], n_repeats * len(tasks)).reshape(n_repeats, -1)
-        cells[method] = right / np.maximum(number, 1), number.astype(float)
+        correct = np.bincount(flat[code[here] == truth[row[here]]], minlength=n_repeats * len(tasks))
+        cells[method] = correct.reshape(n_repeats, -1), number
     return cells
 
 

@@ -71,7 +71,9 @@ def completed(dataset: Path, completed: Path, votes: Path) -> list[Check]:
     text = {"task": "str", "worker": "str", "label": "str"}
     methods = sorted(cells["method"].unique())
     given = data.answers.astype(text).merge(pd.DataFrame({"method": methods}), how="cross")
-    kept = given.merge(cells.astype({**text, "method": "str"}), on=["method", *keys], how="left", suffixes=("", "_after"))
+    kept = given.merge(
+        cells.astype({**text, "method": "str"}), on=["method", *keys], how="left", suffixes=("", "_after")
+    )
     totals = counts.groupby(["method", "repeat", "task"], observed=True, as_index=False).agg(
         votes=("votes", "sum"), soft=("soft", "sum")
     )
@@ -120,7 +122,9 @@ def completed(dataset: Path, completed: Path, votes: Path) -> list[Check]:
                 "observed answers",
                 kept,
                 [
-                    gxe.ExpectColumnPairValuesToBeEqual(column_A="label", column_B="label_after", ignore_row_if="neither"),
+                    gxe.ExpectColumnPairValuesToBeEqual(
+                        column_A="label", column_B="label_after", ignore_row_if="neither"
+                    ),
                     gxe.ExpectColumnValuesToBeInSet(column="imputed", value_set=[False]),
                     *_never_null("imputed"),
                 ],

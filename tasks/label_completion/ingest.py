@@ -56,7 +56,9 @@ def _tables(folder: Path, parameters: Ingest):
         row = int(repeated.to_numpy().argmax())
         raise UserError(f"{where}: row {row}, column task: {features['task'].iloc[row]!r} appears more than once")
     if features["task"].isna().any():
-        raise UserError(f"{where}: row {int(features['task'].isna().to_numpy().argmax())}, column task: the value is missing")
+        raise UserError(
+            f"{where}: row {int(features['task'].isna().to_numpy().argmax())}, column task: the value is missing"
+        )
     features = features.set_index("task")
     features.columns = features.columns.map(str)
     for column in parameters.nominal:
@@ -165,7 +167,9 @@ def _nominal(series, where: str):
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(series.dtype):
-        return pd.Categorical(series.astype("str").mask(series.isna()), categories=_in_order([str(v) for v in series.dropna()]))
+        return pd.Categorical(
+            series.astype("str").mask(series.isna()), categories=_in_order([str(v) for v in series.dropna()])
+        )
     present = series.dropna()
     if (present != present.round()).any() or (present < 0).any() or (present > 10_000).any():
         raise UserError(f"{where}: a nominal column holds text or codes from 0 to 10000")

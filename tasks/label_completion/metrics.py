@@ -17,7 +17,7 @@ class Estimate:
 
 
 class Bootstrap:
-    """Percentile intervals for means over tasks and repeats, with the same resamples for all quantities.
+    """Percentile intervals for shares over tasks and repeats, with the same resamples for all quantities.
 
     Tasks are resampled with replacement and, where there is more than one, repeats independently of them: the interval
     covers the choice of tasks and the draw of workers and answers. Differences of two quantities are therefore paired.
@@ -30,18 +30,21 @@ class Bootstrap:
         self.repeats = _counts(generator, n_resamples, n_repeats) if n_repeats > 1 else np.ones((n_resamples, 1))
         self.tails = [(1 - confidence) / 2, (1 + confidence) / 2]
 
-    def mean(self, values: np.ndarray, weights: np.ndarray | None = None) -> Estimate:
-        """Mean of `values` (repeats, tasks), optionally weighted (same shape)."""
-        weights = np.ones_like(values, np.float64) if weights is None else weights
-        total = weights.sum()
+    def ratio(self, above: np.ndarray, below: np.ndarray | None = None) -> Estimate:
+        """Σ above / Σ below over (repeats, tasks), both whole numbers; `below` defaults to 1: a mean over tasks.
+
+        Sums of whole numbers are exact in float64, so the result does not depend on the order in which BLAS adds.
+        """
+        below = np.ones_like(above) if below is None else below
+        total = below.sum()
         if total == 0:
             return Estimate(float("nan"), None, None)
-        # einsum without a BLAS call: the same bits on every machine
-        above = np.einsum("br,rn,bn->b", self.repeats, values * weights, self.tasks, optimize=False)
-        below = np.einsum("br,rn,bn->b", self.repeats, weights, self.tasks, optimize=False)
-        drawn = above[below > 0] / below[below > 0]
+        drawn = self._sums(above) / np.maximum(self._sums(below), 1)
         low, high = np.quantile(drawn, self.tails)
-        return Estimate(float((values * weights).sum() / total), float(low), float(high))
+        return Estimate(float(above.sum() / total), float(low), float(high))
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        return (self.repeats.T * (values.astype(np.float64) @ self.tasks.T)).sum(0)
 
 
 def _counts(generator: np.random.Generator, n_resamples: int, n: int) -> np.ndarray:

@@ -118,9 +118,7 @@ def complete_block(
     return Block(start, stop, label, margin, mass)
 
 
-def propagate_instances(
-    votes: np.ndarray, graph: Graph, *, alpha: float = 0.5, n_iter: int = 5
-) -> np.ndarray:
+def propagate_instances(votes: np.ndarray, graph: Graph, *, alpha: float = 0.5, n_iter: int = 5) -> np.ndarray:
     """Label distribution of every task, float64, shape (N, C), from its votes (N, C) and its neighbours'.
 
     D = votes / Σ votes (zero where there are none); F ← (1 − α) D + α W F, `n_iter` rounds from F = D. One distribution

@@ -53,7 +53,9 @@ def _tables(folder: Path) -> dict:
         for attribute in schema["attributes"]:
             if attribute["type"] == "nominal":
                 column = features[attribute["name"]]
-                features[attribute["name"]] = pd.Categorical.from_codes(column.fillna(-1).astype(int), attribute["values"])
+                features[attribute["name"]] = pd.Categorical.from_codes(
+                    column.fillna(-1).astype(int), attribute["values"]
+                )
         truth = pd.read_parquet(schema_file.parent / "truth.parquet").set_index("task")["label"]
         found[schema_file.parent.name.removeprefix("uci_")] = features, truth.to_numpy(), schema["n_classes"]
     if not found:

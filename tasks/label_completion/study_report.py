@@ -153,4 +153,5 @@ def figure(found: dict, path: Path) -> None:
         axis.set_title(f"{setting} worker accuracies")
         axis.set_xlabel("accuracy of LDPLC + MV, difference (percentage points)")
     fig.suptitle(f"Simulated study: LDPLC + MV against the alternatives, {len(sets)} feature tables")
+    fig.tight_layout()
     save(fig, path)
