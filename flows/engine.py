@@ -145,7 +145,9 @@ class Run:
         """Run the stages of a method, publish what they made, and sum up."""
         begin = time.time()
         if self.experiment:
-            self.command("checkout", [*DVC, "checkout", "--allow-missing", "--quiet"])
+            self.command(
+                "checkout of cached data", [*DVC, "checkout", "--with-deps", "--allow-missing", "--quiet", method]
+            )
         stages = plan(self.root, method, self.force)
         if self.experiment:
             experiment.link_inputs(ROOT, self.root, method, stages)
@@ -156,7 +158,8 @@ class Run:
             return Failed(message="\n".join(state.message or name for name, state in failed.items()))
         if self.experiment:
             with filelock.FileLock(ROOT / ".dvc/tmp/flows-save.lock"):  # DVC keeps scratch refs while it saves
-                self.command("save", [*DVC, "exp", "save", "--name", self.experiment])
+                names = [stage.name for stage in stages]  # other methods may never have run here
+                self.command("saving of the experiment", [*DVC, "exp", "save", "--name", self.experiment, *names])
         ran = sum(states[stage.name].name == "Completed" for stage in stages)
         message = f"{ran} of {len(stages)} stages ran" + (f"; experiment {self.experiment}" * bool(self.experiment))
         result = {"stages": {name: state.name for name, state in states.items()}, "experiment": self.experiment}
@@ -176,7 +179,7 @@ class Run:
                     future.wait()
             except BaseException:  # Ctrl-C, SIGTERM, or a cancel in the Prefect UI (TerminationSignal)
                 self.stopped.set()
-                guard.kill(guard.watch())
+                guard.kill(f"{guard.watch()}/")  # all children; not Prefect's temporary server, which hears of the end
                 raise
             return {name: future.state for name, future in futures.items()}
 
@@ -203,7 +206,7 @@ class Run:
 
         def execute() -> State:
             try:
-                self.command("report", REPORT)
+                self.command("report page", REPORT)
             except UserError as error:
                 return Failed(message=str(error))
             return Completed()
@@ -229,13 +232,13 @@ class Run:
         cached = not self.changed[stage.name] or "is cached - skipping run" in said
         return Completed(name="Cached" if cached else "Completed")
 
-    def command(self, name: str, command: list[str], timeout_s: float | None = None) -> list[str]:
+    def command(self, what: str, command: list[str], timeout_s: float | None = None) -> list[str]:
         """Run a child in the workspace, its lines to the run's log; return the last lines.
 
         Raises:
             UserError: the child failed or took too long. It and whatever it has left behind are ended by then.
         """
-        mark = f"{guard.watch()}/{name}/"
+        mark = f"{guard.watch()}/{what}/"
         process = subprocess.Popen(
             command,
             cwd=self.root,
@@ -261,7 +264,7 @@ class Run:
         reader.join()
         process.stdout.close()
         if fault:
-            raise UserError("\n".join([f"stage {name} failed ({fault})", *lines]))
+            raise UserError("\n".join([f"{what} failed ({fault})", *lines]))
         return list(lines)
 
     def environment(self) -> dict[str, str]:

@@ -115,7 +115,7 @@ def _share_cache(root: Path, tree: Path) -> None:
     if local.exists():
         shutil.copy(local, tree / ".dvc/config.local")
     with Repo(str(root)) as repo:
-        cache = repo.cache.local.path
+        cache = repo.cache.local_cache_dir
     with Repo(str(tree)) as repo, repo.config.edit("local") as config:
         config["cache"]["dir"] = cache
 

@@ -31,6 +31,8 @@ def watch() -> str:
             [sys.executable, "-m", "flows.guard", os.environ[VARIABLE]],
             cwd=Path(__file__).resolve().parents[1],
             stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,  # or a reader of this process's output would wait for the guard too
+            stderr=subprocess.DEVNULL,
             start_new_session=True,  # a Ctrl-C at the terminal must not reach it
         )
     return os.environ[VARIABLE]

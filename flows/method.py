@@ -1,10 +1,12 @@
 """All that a method's flow file needs: current parameters, run options, the engine, a command line."""
 
+import signal
 import sys
+import threading
 from typing import Annotated, Any, TypeVar
 
 import typer
-from prefect import Flow
+from prefect import Flow, get_client
 from pydantic import BaseModel, Field
 
 from flows import ROOT, guard
@@ -53,6 +55,7 @@ def start(flow: Flow, **options: Any) -> int:
     """Run a flow in this process; return its exit code. One line on stderr says what went wrong."""
     guard.watch()  # before Prefect starts a temporary server, so that it ends with this process too
     try:
+        _connect()
         state = flow(**options, return_state=True)
     except KeyboardInterrupt:
         print(f"{flow.name}: interrupted; the next run goes on from here", file=sys.stderr)
@@ -62,6 +65,22 @@ def start(flow: Flow, **options: Any) -> int:
         return 1
     print(f"{flow.name}: {state.message}", file=sys.stderr)
     return 0
+
+
+def _connect() -> None:
+    """Let Prefect start its temporary server, if it needs one, out of Ctrl-C's reach.
+
+    A terminal sends Ctrl-C to the server too, and the flow could not report its end any more. A process inherits
+    the blocked signals of the thread that starts it.
+    """
+
+    def connect() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        get_client(sync_client=True)
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join()
 
 
 def _on_command_line() -> bool:

@@ -1,4 +1,4 @@
-"""The stages of the toy method: ``python steps.py NAME OUTPUT…``. What a test puts into ``orders/`` makes them misbehave."""
+"""The stages of the toy methods, ``python steps.py NAME OUTPUT…``; files in ``orders/`` make them misbehave."""
 
 import json
 import os

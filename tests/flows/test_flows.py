@@ -1,0 +1,304 @@
+"""Runs of a toy repository through real DVC and Prefect processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.flows.conftest import Toy, shell, states, times, wait_for
+
+pytestmark = pytest.mark.e2e
+TOY_STAGES = {"toy-ingest", "toy-train@a", "toy-train@b", "toy-check", "toy-evaluate", "toy"}
+OTHER_STAGES = {"other-left", "other-right", "other"}
+
+
+def every(state: str, stages: set[str] = TOY_STAGES) -> dict[str, str]:
+    return dict.fromkeys(stages, state)
+
+
+def server_runs(toy: Toy) -> list[dict]:
+    """Name, state and message of all flow runs that the server knows, the newest first."""
+    return json.loads(
+        toy.python(
+            "import json; from prefect import get_client\n"
+            "from prefect.client.schemas.sorting import FlowRunSort as Sort\n"
+            "with get_client(sync_client=True) as client:\n"
+            "    runs = client.read_flow_runs(sort=Sort.START_TIME_DESC, limit=20)\n"
+            "print(json.dumps([{'id': str(r.id), 'state': r.state_name, 'message': r.state.message} for r in runs]))"
+        )
+    )
+
+
+def test_first_run_then_cached_then_one_file_touched(toy: Toy) -> None:
+    first = toy.run("--workers", "2")
+    assert states(first) == every("Completed")
+    assert "6 of 6 stages ran" in first
+    assert f"processes: {max(1, os.cpu_count() // 2)}" in first  # METHODWORKS_WORKERS, in a streamed line
+    assert toy.locked() >= TOY_STAGES
+
+    assert states(toy.run()) == every("Cached")
+    assert json.loads(published(toy)["toy-stages"])[0] == {"stage": "toy-ingest", "state": "Cached", "seconds": 0.0}
+
+    # An input that changes without changing what is made of it: DVC stops early, and so does the engine.
+    (toy.root / "raw/own.csv").write_text("1 \n")
+    assert states(toy.run()) == every("Cached") | {"toy-ingest": "Completed"}
+
+    assert states(toy.run("--force")) == every("Completed")
+
+
+def published(toy: Toy) -> dict[str, str]:
+    """The newest data of each artifact."""
+    return json.loads(
+        toy.python(
+            "import json; from prefect import get_client\n"
+            "from prefect.client.schemas.filters import ArtifactCollectionFilter\n"
+            "with get_client(sync_client=True) as client:\n"
+            "    answer = client._client.post('/artifacts/latest/filter', json={})\n"
+            "print(json.dumps({a['key']: a['data'] for a in answer.json()}))"
+        )
+    )
+
+
+def test_artifacts(toy: Toy) -> None:
+    (toy.root / "tasks/report").mkdir()
+    (toy.root / "tasks/report/__init__.py").touch()
+    (toy.root / "tasks/report/index.py").write_text(
+        "import pathlib, sys; pathlib.Path(sys.argv[3]).write_text(' '.join(sys.argv[1:]))"
+    )
+    output = toy.run()
+    assert states(output)["report"] == "Completed"
+    assert (toy.root / "reports/index.html").read_text() == "reports --out reports/index.html"
+    found = published(toy)
+    stages = json.loads(found["toy-stages"])
+    assert {row["stage"]: row["state"] for row in stages} == every("Completed")
+    assert all(row["seconds"] > 0 for row in stages)
+    assert json.loads(found["toy-metrics"]) == [
+        {"stage": "toy-evaluate", "metric": "accuracy", "value": 0.5},
+        {"stage": "toy-evaluate", "metric": "nested.low", "value": 0.1},
+    ]
+    assert "![curve.png](data:image/png;base64,iVBOR" in found["toy-figures"]
+    assert "### toy-check: passed" in found["toy-checks"]
+    assert "| m | 2,000 | column values unique | task | passed |" in found["toy-checks"]
+
+
+def test_independent_stages_overlap_and_one_worker_does_not(toy: Toy) -> None:
+    toy.edit("sleep_s: 0", "sleep_s: 1.5")
+    toy.run("--workers", "2")
+    (begin_a, end_a), (begin_b, end_b) = times(toy, "train-a"), times(toy, "train-b")
+    assert max(begin_a, begin_b) < min(end_a, end_b)
+    toy.edit("rate: 0.5", "rate: 0.6")
+    toy.run("--workers", "1")
+    (begin_a, end_a), (begin_b, end_b) = times(toy, "train-a"), times(toy, "train-b")
+    assert max(begin_a, begin_b) >= min(end_a, end_b)
+
+
+def test_failure_stops_what_depends_on_it_and_nothing_else(toy: Toy) -> None:
+    toy.order("fail-train-b")
+    output = toy.run(code=1)
+    assert states(output) == {
+        "toy-ingest": "Completed",
+        "toy-train@a": "Completed",
+        "toy-train@b": "Failed",
+        **every("NotReady", {k for k in states(output) if k not in TOY_STAGES or k.startswith(("toy-c", "toy-e"))}),
+        **{k: v for k, v in states(output).items() if v == "NotReady"},
+    }
+    assert not (toy.root / "data/toy/checks/models.json").exists()
+    end = output[output.index("error: toy: stage toy-train@b failed") :]
+    assert "error: toy.train-b: column label: 7 rows are bad" in end
+    assert "Traceback" not in output
+    assert server_runs(toy)[0]["state"] == "Failed"
+    (toy.orders / "fail-train-b").unlink()
+    assert states(toy.run()) == every("Completed") | {"toy-ingest": "Cached", "toy-train@a": "Cached"}
+
+
+def test_retry_and_timeout_come_from_meta(toy: Toy) -> None:
+    toy.order("flaky-ingest")
+    output = toy.run()
+    assert "no network" in output
+    assert "Retry 1/" in output
+    assert states(output) == every("Completed")
+
+    toy.edit("timeout_s: 20", "timeout_s: 1.5", "dvc.yaml")
+    toy.order("hang-ingest")
+    begin = time.monotonic()
+    output = toy.run("--force", code=1)
+    assert output.count("python steps.py ingest") - output.count("\n> python steps.py ingest") == 2  # two attempts
+    assert "stage toy-ingest failed (it took longer than 1.5 s)" in output
+    assert time.monotonic() - begin < 20
+    assert not toy.processes()
+
+
+def test_second_run_waits_for_the_first(toy: Toy) -> None:
+    toy.order("hang-left")
+    first = toy.start(module="flows.other")
+    wait_for((toy.orders / "hanging-left").exists, what="the first run's stage")
+    second = toy.start(module="flows.other")
+    wait_for(lambda: f"another run (process {first.pid}) works in this workspace" in toy.output, what="the notice")
+    time.sleep(1)
+    assert second.poll() is None
+    (toy.orders / "hang-left").unlink()
+    first.kill()  # a killed run's lock does not block
+    assert second.wait(30) == 0
+    assert toy.output.count("another run") == 1
+    assert toy.locked() >= OTHER_STAGES
+    crashed = server_runs(toy)[1]
+    assert (crashed["state"], crashed["message"]) == ("Crashed", f"process {first.pid} ended without reporting")
+
+
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGINT", "dvc"])
+def test_no_process_outlives_a_run(toy: Toy, how: str) -> None:
+    toy.order("hang-left")
+    toy.order("hang-right")
+    flow = toy.start(module="flows.other")
+    for side in ("left", "right"):
+        wait_for((toy.orders / f"hanging-{side}").exists, what=f"stage {side}")
+    assert len(toy.processes()) >= 10  # flow, guard, and for each stage dvc, shell, stage, child, grandchild
+    if how == "dvc":
+        for process in toy.processes():
+            if "repro" in process.cmdline():
+                process.kill()
+    elif how == "SIGINT":
+        os.killpg(flow.pid, signal.SIGINT)  # as a terminal does
+    else:
+        flow.send_signal(getattr(signal, how))
+    code = flow.wait(5)
+    wait_for(lambda: not toy.processes(), 5, "the end of all processes")
+    assert code == {"SIGKILL": -9, "SIGTERM": -15, "SIGINT": 130, "dvc": 1}[how]
+    assert "Traceback" not in toy.output
+
+    (toy.orders / "hang-left").unlink()
+    (toy.orders / "hang-right").unlink()
+    assert states(toy.run(module="flows.other")) == every("Completed", OTHER_STAGES) | {"shared.csv.dvc": "Cached"}
+    assert toy.locked() == OTHER_STAGES
+
+
+def test_without_a_server(toy: Toy) -> None:
+    toy.environment = {"PREFECT_HOME": str(toy.root / ".prefect")}
+    toy.order("hang-left")
+    flow = toy.start("other", module="flows", PREFECT_API_URL="")
+    wait_for((toy.orders / "hanging-left").exists, 60, "the stage")
+    flow.kill()
+    wait_for(lambda: not toy.processes(), 5, "the end of all processes, the temporary server included")
+    (toy.orders / "hang-left").unlink()
+    assert states(toy.run("other", module="flows"))["other"] == "Completed"
+    assert not toy.processes()
+    assert toy.git("status", "--short").split() == ["??", "dvc.lock"]
+
+
+def test_whole_graph_and_shared_unchanged_inputs(toy: Toy) -> None:
+    """Cases of DVC's tracker: two branches at once never fail on a lock (10465, 9805, 11054, 5795)."""
+    stages = {f"wide-{i}": {"cmd": f"python steps.py wide-{i} data/wide/{i}.txt"} for i in range(4)}
+    for i in range(4):
+        stages[f"wide-{i}"] |= {"deps": ["shared.csv"], "outs": [f"data/wide/{i}.txt"]}
+    text = (toy.root / "dvc.yaml").read_text()
+    (toy.root / "dvc.yaml").write_text(text + "".join(f"  {k}: {json.dumps(v)}\n" for k, v in stages.items()))
+    wanted = TOY_STAGES | OTHER_STAGES | set(stages)
+    for force in ([], ["--force"], ["--force"]):
+        (toy.root / "dvc.lock").unlink(missing_ok=True)
+        output = toy.run("--workers", "4", *force, module="flows")
+        assert {k: v for k, v in states(output).items() if k in wanted} == every("Completed", wanted)
+        assert toy.locked() == wanted
+    assert shell(toy.root, "dvc", "status").strip() == "Data and pipelines are up to date."
+
+
+def test_three_flows_report_at_once(template, server, tmp_path) -> None:
+    """Prefect's cases 10188 and 19771: SQLite's "database is locked"."""
+    import shutil
+
+    toys = []
+    for number in range(3):
+        shutil.copytree(template, tmp_path / f"toy{number}")
+        toys.append(Toy(tmp_path / f"toy{number}", server))
+    runs = [toy.start() for toy in toys]
+    assert [run.wait(90) for run in runs] == [0, 0, 0]
+    for toy in toys:
+        assert states(toy.output) == every("Completed")
+        assert "database is locked" not in toy.output
+
+
+RUN = """
+import sys, json
+from flows.toy import toy
+state = toy(json.loads(sys.argv[1]), return_state=True)
+print(state.message)
+sys.exit(not state.is_completed())
+"""
+
+
+def with_parameters(toy: Toy, parameters: dict, code: int = 0) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, json.dumps(parameters)],
+        cwd=toy.root,
+        env=os.environ | toy.environment | {"TOY_ORDERS": str(toy.orders)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_changed_parameters_run_as_experiments(toy: Toy) -> None:
+    """Two at once, with an uncommitted edit and an input outside git, while the workspace stays as it is."""
+    toy.run()
+    toy.commit()
+    toy.edit("sleep_s: 0", "sleep_s: 0.1  # mine")
+    before = toy.git("status", "--short"), (toy.root / "dvc.lock").read_text(), toy.git("diff")
+    leftover = toy.root / ".dvc/tmp/flows/dead"  # of a killed run
+    leftover.mkdir(parents=True)
+    leftover.with_name("dead.lock").touch()
+
+    runs = [with_parameters(toy, {"ingest": {"path": "raw/own.csv"}, "train": {"rate": r}}) for r in (0.25, 0.75)]
+    outputs = [run.communicate(timeout=90)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], outputs
+    names = [output.strip().splitlines()[-1].split("experiment ")[1] for output in outputs]
+    for output, name in zip(outputs, names, strict=True):
+        assert name.startswith("toy-rate-")
+        assert states(output) == every("Completed") | {"toy-ingest": "Cached"}
+    assert (toy.git("status", "--short"), (toy.root / "dvc.lock").read_text(), toy.git("diff")) == before
+    assert len(toy.git("worktree", "list").splitlines()) == 1
+    assert not list((toy.root / ".dvc/tmp/flows").iterdir())
+    assert set(toy.dvc("exp", "list", "--name-only").split()) == set(names)
+    [row] = [r for r in toy.dvc("exp", "show", "--csv").splitlines() if names[1] in r]
+    assert "0.75" in row
+
+    toy.git("checkout", "--quiet", ".")
+    shell_or_warning = subprocess.run(
+        [sys.executable, "-m", "dvc", "exp", "apply", names[1]], cwd=toy.root, capture_output=True, text=True
+    )
+    assert "have been applied" in shell_or_warning.stdout + shell_or_warning.stderr
+    text = (toy.root / "params.yaml").read_text()
+    assert "    # the step size\n    rate: 0.75\n    sleep_s: 0.1  # mine\n" in text
+    assert (toy.root / "data/toy/a.txt").read_text() == "a 0.75\n"
+    assert json.loads((toy.root / "reports/toy/metrics.json").read_text())["accuracy"] == 0.75
+    assert states(toy.run()) == every("Cached")
+
+
+def test_experiment_with_other_own_data_beside_the_repository(toy: Toy) -> None:
+    (toy.root.parent / "beside.csv").write_text("3\n")
+    run = with_parameters(toy, {"ingest": {"path": "../beside.csv"}, "train": {"rate": 0.5}})
+    output = run.communicate(timeout=60)[0]
+    assert run.returncode == 0, output
+    assert "toy-path-" in output
+    assert not (toy.root / "data").exists()
+    run = with_parameters(toy, {"ingest": {"path": "../nowhere.csv"}, "train": {"rate": 0.5}})
+    output = run.communicate(timeout=60)[0]
+    assert run.returncode == 1
+    assert "nowhere.csv" in output.strip().splitlines()[-1]
+    assert len(toy.git("worktree", "list").splitlines()) == 1
+
+
+def test_bad_input_is_one_line(toy: Toy) -> None:
+    output = toy.run("nonsense", module="flows", code=2)
+    assert output == "error: there is no method nonsense; methods: other, toy\n"
+    run = with_parameters(toy, {"ingest": {"path": "x"}, "train": {"rate": 2}})
+    output = run.communicate(timeout=60)[0]
+    assert run.returncode
+    assert "parameters.train.rate" in output
+    assert "less than or equal to 1" in output
+    toy.edit("rate: 0.5", "rate: 7")
+    assert toy.run(code=1) == (
+        f"error: {toy.root}/params.yaml: toy.train.rate: 7 is not allowed: input should be less than or equal to 1\n"
+    )
