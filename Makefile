@@ -22,7 +22,6 @@ repro: env
 lint: env
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	.venv/bin/lint-imports
 
 test: lint
 	$(PY) -m pytest

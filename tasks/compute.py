@@ -16,6 +16,7 @@ from tasks.stage import UserError, progress
 Block = TypeVar("Block")
 Result = TypeVar("Result")
 
+CONNECT_TIMEOUT = "20s"
 _shared: Any = None  # in a worker process: what all blocks of the current map need
 
 
@@ -76,7 +77,7 @@ def _on_cluster(address: str, function: Callable, blocks: Sequence, shared: Any)
     from distributed import Client
 
     try:
-        client = Client(address, timeout="20s", set_as_default=False)
+        client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"METHODWORKS_SCHEDULER={address}: no Dask scheduler answers there: {reason}") from None

@@ -14,11 +14,20 @@ from tasks.stage import UserError
 def write_table(path: Path, table: pd.DataFrame | pa.Table, schema: pa.Schema) -> None:
     """Write the columns of `schema`, in its order and types, zstd-compressed, without index or pandas metadata.
 
-    The types come from the schema and not from the values, so an empty table or an all-missing column keeps them.
+    The types come from the schema and not from the values, so an empty table or an all-missing column keeps them. Text
+    is written as text whatever held it in memory, so that the order of categories never reaches the file.
     """
-    if isinstance(table, pd.DataFrame):
-        table = pa.Table.from_pandas(table[schema.names], schema=schema, preserve_index=False)
-    pq.write_table(table.select(schema.names).cast(schema).replace_schema_metadata(None), path, compression="zstd")
+    arrays = [_array(table[field.name], _plain(field.type)) for field in schema]
+    plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
+    pq.write_table(pa.Table.from_arrays(arrays, schema=plain), path, compression="zstd")
+
+
+def _array(column: pd.Series | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if isinstance(column, pa.ChunkedArray):
+        return column.cast(kind)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return pa.array(column).cast(kind)
+    return pa.array(column.astype("str") if kind == pa.string() else column, kind, from_pandas=True)
 
 
 def read_table(path: Path, schema: pa.Schema, *, more_columns: bool = False) -> pd.DataFrame:

@@ -35,7 +35,7 @@ def plot(parameters: Parameters, metrics: Path, study: Path, *, figures: Path, s
         captions["accuracy.png"] = {
             "title": "Accuracy of the inferred labels",
             "caption": "Every aggregator on the raw answers, and on the matrices that WSLC and LDPLC completed; "
-            "instance-level propagation gives its labels directly. Tasks without any answer count (their raw label is drawn).",
+            "instance-level propagation gives its labels directly. Tasks without any answer count; their raw label is drawn.",
         }
         draw.differences(with_truth, figures / "differences.png", confidence)
         captions["differences.png"] = {
@@ -46,7 +46,7 @@ def plot(parameters: Parameters, metrics: Path, study: Path, *, figures: Path, s
         draw.cells(with_truth, figures / "cells.png", confidence)
         captions["cells.png"] = {
             "title": "Imputed cells",
-            "caption": "Share of right labels among the imputed cells; the stroke is the accuracy of the workers' own answers.",
+            "caption": "Share of right labels among the imputed cells; strokes: accuracy of the workers' own answers.",
         }
     if (study / "study.png").exists():
         shutil.copy(study / "study.png", figures / "study.png")

@@ -107,9 +107,8 @@ def text(found: dict) -> str:
         ]
         for test in variants["neutral"]["tests"]:
             names = [f"{k.split('.')[0]} {NAMES[k.split('.')[1]]}" for k in (test["a"], test["b"])]
-            lines.append(
-                f"| {names[0]} − {names[1]} | {test['mean_difference']:+.2f} | {test['wins']} – {test['losses']} | {test['p']:.1g} |"
-            )
+            counts = f"{test['wins']} – {test['losses']}"
+            lines.append(f"| {names[0]} − {names[1]} | {test['mean_difference']:+.2f} | {counts} | {test['p']:.1g} |")
         lines += ["", _verdict(variants["neutral"]), ""]
     return "\n".join(lines)
 

@@ -35,7 +35,8 @@ def _headline(metrics: dict[str, dict]) -> str:
 
 def _data(metrics: dict[str, dict]) -> str:
     rows = [
-        "| data set | origin | tasks | features | classes | workers | draws | answers per task | without answer | answer accuracy | α |",
+        "| data set | origin | tasks | features | classes | workers | draws | answers per task | without answer "
+        "| answer accuracy | α |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, m in metrics.items():
