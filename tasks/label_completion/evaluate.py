@@ -1,23 +1,33 @@
-"""Stage: accuracies of one data set, with intervals."""
+"""Stage: accuracies of all data sets, with intervals."""
 
 from pathlib import Path
 
 from tasks import stage
-from tasks.label_completion.params import Evaluate
+from tasks.label_completion.params import Evaluate, Parameters
 
 
-@stage.command("label_completion.evaluate", Evaluate)
-def evaluate(parameters: Evaluate, name: str, dataset: Path, completed: Path, aggregated: Path, *, out: Path) -> None:
-    """Compare inferred labels and completed cells with the truth; describe the data; flat JSON."""
+@stage.command("label_completion", Parameters)
+def evaluate(parameters: Parameters, data: Path, *, out: Path) -> None:
+    """Compare inferred labels and completed cells with the truth; describe the data; one flat JSON file a data set."""
+    from tasks.tables import write_json
+
+    # one stage for all data sets: its folder is written anew, so that a data set that was dropped leaves no metrics
+    out.mkdir()
+    for name in stage.progress(parameters.datasets, "evaluate"):
+        write_json(out / f"{name}.json", evaluate_dataset(parameters.evaluate, name, data / name))
+
+
+def evaluate_dataset(parameters: Evaluate, name: str, folder: Path) -> dict[str, object]:
+    """The metrics of one data set, from its folder."""
     import numpy as np
 
     from tasks.label_completion.answers import encode
     from tasks.label_completion.dataset import read_dataset, repeats, truth_codes
     from tasks.label_completion.metrics import Bootstrap, krippendorff_alpha
     from tasks.label_completion.schemas import AGGREGATED, COMPLETED
-    from tasks.tables import read_table, significant, write_json
+    from tasks.tables import read_table, significant
 
-    data = read_dataset(dataset)
+    data = read_dataset(folder / "dataset")
     truth = truth_codes(data)
     known = truth >= 0
     encoded = [encode(part, tasks=data.features.index, classes=data.classes) for part in repeats(data.answers).values()]
@@ -41,20 +51,17 @@ def evaluate(parameters: Evaluate, name: str, dataset: Path, completed: Path, ag
             n_resamples=parameters.n_resamples,
             confidence=parameters.confidence,
         )
-        right = _right_labels(read_table(aggregated, AGGREGATED), data, truth)
+        right = _right_labels(read_table(folder / "aggregated.parquet", AGGREGATED), data, truth)
         for key, values in right.items():
             _put(metrics, f"accuracy.{key}", bootstrap.ratio(values[:, known]))
         for key, minus in _differences(right):
             _put(metrics, f"difference.{key}.minus.{minus}", bootstrap.ratio((right[key] - right[minus])[:, known]))
-        for method, (correct, number) in _right_cells(read_table(completed, COMPLETED), data, truth).items():
+        for method, (correct, number) in _right_cells(read_table(folder / "completed.parquet", COMPLETED), data, truth).items():
             _put(metrics, f"cells.{method}", bootstrap.ratio(correct[:, known], number[:, known]))
-    write_json(
-        out,
-        {
-            key: (None if np.isnan(value) else significant(value)) if isinstance(value, float) else value
-            for key, value in metrics.items()
-        },
-    )
+    return {
+        key: (None if np.isnan(value) else significant(value)) if isinstance(value, float) else value
+        for key, value in metrics.items()
+    }
 
 
 def _put(metrics: dict, key: str, estimate) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from tasks import stage
 from tasks.label_completion.params import Parameters
-from tasks.stage import UserError
 
 
 @stage.command("label_completion", Parameters)
@@ -17,18 +16,9 @@ def plot(parameters: Parameters, metrics: Path, study: Path, *, figures: Path, s
     from tasks.tables import read_json, write_json
 
     datasets, confidence = parameters.datasets, parameters.evaluate.confidence
-    found = {file.stem: read_json(file) for file in sorted(metrics.glob("*.json"))}
-    strangers = sorted(set(found) - set(datasets))
-    if strangers:
-        raise UserError(
-            f"{metrics}/{strangers[0]}.json: {strangers[0]!r} is not one of params.yaml: label_completion.datasets; "
-            "remove the file, or name the data set there"
-        )
-    missing = [name for name in datasets if name not in found]
-    if missing:
-        raise UserError(f"{metrics}/{missing[0]}.json: there is no such file for the data set {missing[0]!r}")
+    found = {name: read_json(metrics / f"{name}.json") for name in datasets}
     figures.mkdir()
-    with_truth = {name: found[name] for name in datasets if "accuracy.raw.majority" in found[name]}
+    with_truth = {name: values for name, values in found.items() if "accuracy.raw.majority" in values}
     captions = {}
     if with_truth:
         draw.accuracies(with_truth, figures / "accuracy.png", confidence)
@@ -57,7 +47,7 @@ def plot(parameters: Parameters, metrics: Path, study: Path, *, figures: Path, s
         }
     write_json(figures / "captions.json", captions)
     study_text = (study / "study.md").read_text(encoding="utf-8") if (study / "study.md").exists() else ""
-    summary.write_text(summarise({name: found[name] for name in datasets}, study_text), encoding="utf-8")
+    summary.write_text(summarise(found, study_text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import base64
 import json
 import struct
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def write_method_page(method: str, metrics: Path, checks: Path, figures: Path, s
     except ValueError as error:  # also of the decoding
         raise stage.UserError(f"{summary}: {error}") from None
     metric_files = read_metrics(metrics)
-    gates = read_verdicts(checks)
+    gates = read_verdicts(checks, metric_files)
     html = page.render(
         "method.html",
         method=method,
@@ -108,10 +109,15 @@ def read_metrics(folder: Path) -> dict[str, dict[str, Any]]:
     return metrics
 
 
-def read_verdicts(folder: Path) -> list[tuple[str, Verdict]]:
-    """The verdicts ``<variant>/<suite>.json`` with their variants, in the order of variants and files."""
+def read_verdicts(folder: Path, variants: Container[str]) -> list[tuple[str, Verdict]]:
+    """The verdicts ``<variant>/<suite>.json`` of the given variants, in the order of variants and files.
+
+    Others are of variants that are no longer in the parameters, and still lie there.
+    """
     verdicts = []
     for file in _files(folder, "*/*.json", "<variant>/<suite>.json"):
+        if file.parent.name not in variants:
+            continue
         verdict = _validate(TypeAdapter(Verdict), file, "verdict")
         if verdict.success != all(rule.success for rule in verdict.rules):
             failed = sum(not rule.success for rule in verdict.rules)
