@@ -8,6 +8,7 @@ runs, so children of one workspace really run in parallel.
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+import psutil
 from prefect import Task, get_client, get_run_logger
 from prefect.cache_policies import NO_CACHE
 from prefect.context import TaskRunContext
@@ -218,11 +220,10 @@ class Run:
         if not stage.stale and not any(self.changed[parent] for parent in stage.parents):
             self.changed[stage.name] = False
             return Completed(name="Cached", message="unchanged")
+        command = [*DVC, "repro", "-s", stage.name, *["--force"] * self.force]
         begin = time.monotonic()
         try:
-            lines = self.command(
-                stage.name, [*DVC, "repro", "-s", stage.name, *["--force"] * self.force], stage.timeout_s
-            )
+            lines = self.command(f"stage {stage.name}", command, stage.timeout_s)
         except UserError as error:
             return Failed(message=str(error))
         finally:
@@ -297,19 +298,33 @@ def _alone(root: Path) -> Iterator[None]:
             get_run_logger().info("another run (process %s) works in this workspace; waiting until it ends", pid)
         lock.acquire()
     try:
-        _mark_crashed(holder)
-        holder.write_text(json.dumps({"pid": os.getpid(), "flow_run": str(flow_run.id)}))
+        _bury(holder)
+        holder.write_text(json.dumps({"pid": os.getpid(), "flow_run": str(flow_run.id), "mark": guard.watch()}))
         yield
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
 
 
-def _mark_crashed(holder: Path) -> None:
-    """A holder's note that is still there while we have its lock: that run died without a word; tell Prefect."""
-    with contextlib.suppress(Exception):  # the note of another server's run, or of one that was deleted
+def _bury(holder: Path) -> None:
+    """A holder's note that is still there while we have its lock: that run died without a word."""
+    try:
         note = json.loads(holder.read_text())
+    except (OSError, ValueError):
+        return
+    guard.kill(f"{note['mark']}/")  # its own guard may not be through yet
+    _wait_until_reaped(holder.with_name("rwlock"))
+    with contextlib.suppress(Exception):  # it reported to another server, or was deleted from this one
         with get_client(sync_client=True) as client:
             if client.read_flow_run(note["flow_run"]).state.is_running():
                 died = Crashed(message=f"process {note['pid']} ended without reporting")
                 client.set_flow_run_state(note["flow_run"], died, force=True)
+
+
+def _wait_until_reaped(rwlock: Path) -> None:
+    """DVC takes a killed holder of its path locks for a living one until init has reaped it."""
+    with contextlib.suppress(OSError):
+        holders = {int(pid) for pid in re.findall(r'"pid": *(\d+)', rwlock.read_text())}
+        deadline = time.monotonic() + 10
+        while any(map(psutil.pid_exists, holders)) and time.monotonic() < deadline:
+            time.sleep(0.1)

@@ -115,7 +115,7 @@ class Toy:
         self.root = root
         self.environment = environment
         self.orders = root / "orders"
-        self.orders.mkdir()
+        self.orders.mkdir(exist_ok=True)
 
     def start(self, *arguments: str, module: str = "flows.toy", **environment: str) -> subprocess.Popen:
         """``python -m flows.toy …`` in a process group of its own, as a shell would; output to ``output(process)``."""

@@ -32,7 +32,7 @@ if order("fail").exists():
 if order("flaky").exists():  # fails once
     order("flaky").unlink()
     sys.exit("error: no network")
-time.sleep(parameters["train"]["sleep_s"] if name.startswith("train") else 0)
+time.sleep(1.5 if order("slow").exists() else 0)
 
 
 def png() -> bytes:
