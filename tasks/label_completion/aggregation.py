@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from tasks.label_completion.answers import Answers, encode
+from tasks.label_completion.answers import Answers, dtype_with_missing, encode
 from tasks.stage import UserError, random_generator
 
 CROWDKIT = ("DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE")
@@ -120,7 +120,8 @@ def aggregate_encoded(
     scores, rounds = algorithm(answers, **{name: value for name, value in options.items() if name in wanted})
     code, tie = choose_labels(scores, tie_break, seed)
     labels = answers.classes.take(np.maximum(code, 0)).to_series(index=answers.tasks, name="label")
-    labels = labels.mask(code < 0) if (code < 0).any() else labels
+    if (code < 0).any():
+        labels = labels.astype(dtype_with_missing(labels.dtype)).mask(code < 0)
     confidence = np.where(code < 0, 0.0, scores[np.arange(len(code)), np.maximum(code, 0)])
     table = pd.DataFrame({"label": labels, "confidence": confidence, "tie": tie}, index=answers.tasks)
     right = (code[answers.task] == answers.label) * answers.weight
@@ -214,23 +215,26 @@ def _weighted(answers: Answers, worker_weight: np.ndarray) -> np.ndarray:
 
 
 def dawid_skene(answers: Answers, *, n_iter: int, tolerance: float, smoothing: float) -> tuple[np.ndarray, int]:
-    """Posterior class probabilities of Dawid and Skene's model, float64 (N, C), by EM in log space.
+    """Posterior class probabilities of Dawid and Skene's model, float64 (N, C), by EM.
 
-    E: log p_ic = log π_c + Σ_{(w, l) of i} log π_w[l | c], normalised by log-sum-exp. M: π_w[l | c] ∝ Σ_i p_ic 1[w said
-    l on i] + smoothing, π_c ∝ Σ_i p_ic. Memory: R·C² + N·C numbers, never a dense task × worker × class array.
+    E: p_ic ∝ π_c Π_{(w, l) of i} π_w[l | c]. M: π_w[l | c] ∝ Σ_i p_ic 1[w said l on i] + smoothing, π_c ∝ Σ_i p_ic.
+    Products are rescaled every few answers, so that thousands of answers on one task do not underflow. Memory: R·C² +
+    N·C numbers, never a dense task × worker × class array.
     """
+    n_workers, n_classes = len(answers.workers), len(answers.classes)
     posterior = _shares(answers.votes())
     known = np.diff(answers.task_start) > 0
-    counts = np.zeros((len(answers.workers), len(answers.classes), len(answers.classes)))
-    _count(answers.task, answers.worker, answers.label, answers.weight, posterior, counts)
+    cell = (answers.worker.astype(np.int64) * n_classes + answers.label).astype(np.int32)  # row of the counts
+    counts = np.zeros((n_workers * n_classes, n_classes))
+    _count(answers.task, cell, answers.weight, posterior, counts)
     before = -np.inf
     for rounds in range(1, n_iter + 1):
-        prior = np.log(np.maximum(_shares(posterior[known].sum(0, keepdims=True))[0], FLOOR))
-        log_confusion = counts + smoothing
-        log_confusion /= np.maximum(log_confusion.sum(1, keepdims=True), FLOOR)
-        np.log(np.maximum(log_confusion, FLOOR, out=log_confusion), out=log_confusion)
+        prior = np.maximum(_shares(posterior[known].sum(0, keepdims=True))[0], FLOOR)
+        confusion = (counts + smoothing).reshape(n_workers, n_classes, n_classes)
+        confusion /= np.maximum(confusion.sum(1, keepdims=True), FLOOR)
+        np.maximum(confusion, FLOOR, out=confusion)
         likelihood = _expect(
-            answers.task_start, answers.worker, answers.label, answers.weight, prior, log_confusion, posterior, counts
+            answers.task_start, cell, answers.weight, prior, confusion.reshape(counts.shape), posterior, counts
         )
         if abs(likelihood - before) <= tolerance * max(len(posterior), 1):
             break
@@ -288,37 +292,38 @@ def _crowdkit(name: str, answers: Answers, n_iter: int, seed: int) -> tuple[np.n
 
 
 @njit(cache=True, nogil=True)
-def _count(task, worker, label, weight, posterior, counts):
+def _count(task, cell, weight, posterior, counts):
     for a in range(len(task)):
-        line, row = counts[worker[a], label[a]], posterior[task[a]]
-        for c in range(len(row)):
-            line[c] += weight[a] * row[c]
+        for c in range(posterior.shape[1]):
+            counts[cell[a], c] += weight[a] * posterior[task[a], c]
 
 
 @njit(cache=True, nogil=True)
-def _expect(task_start, worker, label, weight, prior, log_confusion, posterior, counts):
+def _expect(task_start, cell, weight, prior, confusion, posterior, counts):
     """E-step into `posterior` and, in the same pass, the counts of the next M-step. Returns the log-likelihood."""
     n_classes = len(prior)
     likelihood = 0.0
     counts[:] = 0.0
+    row = np.empty(n_classes)
     for i in range(len(task_start) - 1):
-        row = posterior[i]
-        for c in range(n_classes):
-            row[c] = prior[c]
-        for a in range(task_start[i], task_start[i + 1]):
-            line, w = log_confusion[worker[a], label[a]], weight[a]
+        begin, end = task_start[i], task_start[i + 1]
+        row[:] = prior
+        for chunk in range(begin, max(end, begin + 1), 16):  # 16 factors of at least FLOOR stay far from underflow
+            for a in range(chunk, min(chunk + 16, end)):
+                k, w = cell[a], weight[a]
+                if w == 1.0:
+                    for c in range(n_classes):
+                        row[c] *= confusion[k, c]
+                else:
+                    for c in range(n_classes):
+                        row[c] *= confusion[k, c] ** w
+            total = row.sum()
+            likelihood += np.log(total)
             for c in range(n_classes):
-                row[c] += w * line[c]
-        largest = row.max()
-        total = 0.0
-        for c in range(n_classes):
-            row[c] = np.exp(row[c] - largest)
-            total += row[c]
-        for c in range(n_classes):
-            row[c] /= total
-        likelihood += largest + np.log(total)
-        for a in range(task_start[i], task_start[i + 1]):
-            line, w = counts[worker[a], label[a]], weight[a]
+                row[c] /= total
+        posterior[i] = row
+        for a in range(begin, end):
+            k, w = cell[a], weight[a]
             for c in range(n_classes):
-                line[c] += w * row[c]
+                counts[k, c] += w * row[c]
     return likelihood

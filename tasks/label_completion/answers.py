@@ -66,44 +66,65 @@ def encode(
 
     Raises:
         UserError: a column lacks; a value is missing; a label is outside `classes`; a task is not in `tasks`; two
-            answers of one worker for one task; weights outside [0, 1]; no answers.
+            answers of one worker for one task; weights outside [0, 1]; no answers. Rows are counted from 0.
     """
+    for name, value, allowed in (
+        ("on_duplicate", on_duplicate, ("error", "first", "last")),
+        ("on_unknown_task", on_unknown_task, ("error", "drop")),
+        ("on_missing", on_missing, ("error", "drop")),
+    ):
+        if value not in allowed:
+            raise UserError(f"{where}: {name}={value!r} is not one of {', '.join(map(repr, allowed))}")
     for column in ("task", "worker", "label"):
         if column not in answers.columns:
             raise UserError(f"{where}: column {column} is missing; there are {', '.join(map(str, answers.columns))}")
-    answers = _without_missing(answers, on_missing, where)
+        if list(answers.columns).count(column) > 1:
+            raise UserError(f"{where}: column {column} appears more than once")
+    n_rows = len(answers)
+    rows = _complete_rows(answers, on_missing, where)
+    if len(rows) < n_rows:
+        answers = answers.iloc[rows]
     if answers.empty:
-        raise UserError(f"{where}: the table has no rows; at least one answer is needed")
+        raise UserError(f"{where}: the table has no {'complete ' if n_rows else ''}rows; at least one answer is needed")
 
-    task, tasks = _codes(answers["task"], where, tasks)
+    task, tasks = _codes(answers["task"], where, _distinct(tasks, "tasks", where))
     worker, workers = _codes(answers["worker"], where, None)
-    label, classes = _codes(answers["label"], where, None if classes is None else pd.Index(list(classes)))
+    label, classes = _codes(answers["label"], where, _distinct(classes, "classes", where))
     if (label < 0).any():
-        row = int(np.argmax(label < 0))
-        allowed = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
-        raise UserError(f"{where}: row {row}, column label: {answers['label'].iloc[row]!r} is not one of {allowed}")
+        at = int(np.argmax(label < 0))
+        allowed = ", ".join(map(repr, classes[:20].tolist())) + (", …" if len(classes) > 20 else "")
+        raise UserError(
+            f"{where}: row {rows[at]}, column label: {_value(answers, 'label', at)} is not one of {allowed}"
+        )
 
     unknown = task < 0
     if unknown.any():
         if on_unknown_task == "error":
-            row = int(np.argmax(unknown))
+            at = int(np.argmax(unknown))
             raise UserError(
-                f"{where}: row {row}, column task: {answers['task'].iloc[row]!r} has no features "
+                f"{where}: row {rows[at]}, column task: {_value(answers, 'task', at)} has no features "
                 f"({int(unknown.sum())} such rows; on_unknown_task='drop' leaves them out)"
             )
-        answers, task, worker, label = answers[~unknown], task[~unknown], worker[~unknown], label[~unknown]
+        if unknown.all():
+            raise UserError(
+                f"{where}: none of the {len(unknown)} rows is about a task with features, "
+                f"for example {_value(answers, 'task', 0)}; at least one answer is needed"
+            )
+        answers, rows = answers[~unknown], rows[~unknown]
+        task, worker, label = task[~unknown], worker[~unknown], label[~unknown]
 
-    weight = _weights(answers, where)
+    weight = _weights(answers, rows, where)
     key = task.astype(np.int64) * max(len(workers), 1) + worker
     order = np.argsort(key, kind="stable")
     repeated = np.zeros(len(key), bool)
     repeated[1:] = key[order][1:] == key[order][:-1]
     if repeated.any():
         if on_duplicate == "error":
-            row = int(order[np.argmax(repeated)])
+            at = int(order[np.argmax(repeated)])
             raise UserError(
-                f"{where}: row {row}: worker {answers['worker'].iloc[row]!r} has more than one answer for task "
-                f"{answers['task'].iloc[row]!r} ({int(repeated.sum())} such rows; on_duplicate='first' or 'last' keeps one)"
+                f"{where}: row {rows[at]}: worker {_value(answers, 'worker', at)} has more than one answer for task "
+                f"{_value(answers, 'task', at)} ({int(repeated.sum())} such rows; "
+                "on_duplicate='first' or 'last' keeps one)"
             )
         drop = repeated if on_duplicate == "first" else np.append(repeated[1:], False)
         order = order[~drop]
@@ -112,18 +133,38 @@ def encode(
     return Answers(task, worker, label, weight, task_start, tasks, workers, classes)
 
 
-def _without_missing(answers: pd.DataFrame, on_missing: str, where: str) -> pd.DataFrame:
-    missing = answers[["task", "worker", "label"]].isna()
-    if not missing.to_numpy().any():
-        return answers
-    if on_missing == "drop":
-        return answers[~missing.any(axis=1)]
-    row = int(np.argmax(missing.any(axis=1).to_numpy()))
-    column = missing.columns[int(np.argmax(missing.iloc[row].to_numpy()))]
-    raise UserError(
-        f"{where}: row {row}, column {column}: the value is missing ({int(missing.any(axis=1).sum())} such rows; "
-        "leave them out: an empty cell is the absence of a row)"
-    )
+def dtype_with_missing(dtype):
+    """The dtype itself, or for whole numbers and booleans pandas' nullable one: 1 must not become 1.0 beside a gap."""
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_integer_dtype(dtype):
+        return pd.array(np.empty(0, dtype)).dtype if isinstance(dtype, np.dtype) else dtype
+    return dtype
+
+
+def _value(answers: pd.DataFrame, column: str, at: int) -> str:
+    return repr(answers[column].iloc[[at]].tolist()[0])  # a list holds Python's values: 1, not np.int64(1)
+
+
+def _distinct(values: Sequence | pd.Index | None, name: str, where: str) -> pd.Index | None:
+    if values is None:
+        return None
+    index = values if isinstance(values, pd.Index) else pd.Index(list(values))
+    if index.has_duplicates:
+        raise UserError(f"{where}: {name}: {index[index.duplicated()].tolist()[0]!r} is given twice")
+    return index
+
+
+def _complete_rows(answers: pd.DataFrame, on_missing: str, where: str) -> np.ndarray:
+    """Positions of the rows without a missing value."""
+    missing = answers[["task", "worker", "label"]].isna().to_numpy()
+    bad = missing.any(1)
+    if bad.any() and on_missing == "error":
+        row = int(np.argmax(bad))
+        column = ("task", "worker", "label")[int(np.argmax(missing[row]))]
+        raise UserError(
+            f"{where}: row {row}, column {column}: the value is missing ({int(bad.sum())} such rows; "
+            "leave them out: an empty cell is the absence of a row)"
+        )
+    return np.flatnonzero(~bad)
 
 
 def _codes(values: pd.Series, where: str, index: pd.Index | None) -> tuple[np.ndarray, pd.Index]:
@@ -132,7 +173,10 @@ def _codes(values: pd.Series, where: str, index: pd.Index | None) -> tuple[np.nd
             return values.cat.codes.to_numpy().astype(np.int32), values.cat.categories
         position = index.get_indexer(values.cat.categories)
         return position[values.cat.codes.to_numpy()].astype(np.int32), index
-    codes, found = pd.factorize(values)
+    try:
+        codes, found = pd.factorize(values)
+    except TypeError as error:  # lists and the like
+        raise UserError(f"{where}: column {values.name}: values cannot be identifiers: {error}") from None
     found = pd.Index(found)
     try:
         order = found.argsort() if index is None else None
@@ -146,12 +190,17 @@ def _codes(values: pd.Series, where: str, index: pd.Index | None) -> tuple[np.nd
     return index.get_indexer(found)[codes].astype(np.int32), index
 
 
-def _weights(answers: pd.DataFrame, where: str) -> np.ndarray:
+def _weights(answers: pd.DataFrame, rows: np.ndarray, where: str) -> np.ndarray:
     if "weight" not in answers.columns:
         return np.ones(len(answers))
-    weight = answers["weight"].to_numpy(np.float64)
+    try:
+        weight = pd.to_numeric(answers["weight"]).to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"{where}: column weight has type {answers['weight'].dtype}; numbers in [0, 1] are needed"
+        ) from None
     bad = ~((weight >= 0) & (weight <= 1))
     if bad.any():
-        row = int(np.argmax(bad))
-        raise UserError(f"{where}: row {row}, column weight: {weight[row]} is not in [0, 1]")
+        at = int(np.argmax(bad))
+        raise UserError(f"{where}: row {rows[at]}, column weight: {weight[at]} is not in [0, 1]")
     return weight

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from tasks.label_completion.answers import Answers, encode
+from tasks.label_completion.answers import Answers, dtype_with_missing, encode
 from tasks.label_completion.graph import Features, nearest_neighbors, prepare_features, reconstruction_weights
 from tasks.label_completion.propagation import (
     NO_EVIDENCE,
@@ -22,6 +22,7 @@ from tasks.label_completion.propagation import (
 from tasks.label_completion.workers import Similarity, worker_vectors
 from tasks.stage import UserError
 
+CLASSES = np.iinfo(np.int16).max  # codes are stored as int16
 MATRIX_CELLS = 2**31  # above, a matrix of codes and margins takes more than 12 GB
 
 
@@ -53,14 +54,12 @@ class Completion:
         """task × worker, in the dtype of the given labels; missing where no label could be given (see `complete_labels`)."""
         if self.codes is None:
             return None
-        flat = self.answers.classes.take(self.codes.ravel(), allow_fill=True, fill_value=None)
-        if (self.codes >= 0).all():
-            flat = flat.astype(self.answers.classes.dtype)
-        elif pd.api.types.is_integer_dtype(self.answers.classes.dtype):
-            flat = pd.array(np.where(self.codes.ravel() < 0, 0, flat), "Int64")
-            flat[self.codes.ravel() < 0] = pd.NA
-            flat = pd.Index(flat)
-        return self._frame(flat.to_numpy().reshape(self.codes.shape))
+        missing = self.codes < 0
+        flat = self.answers.classes.take(np.maximum(self.codes.ravel(), 0))
+        labels = self._frame(flat.to_numpy().reshape(self.codes.shape))
+        if not missing.any():
+            return labels
+        return labels.astype(dtype_with_missing(flat.dtype)).mask(missing)
 
     @cached_property
     def imputed(self) -> pd.DataFrame | None:
@@ -163,14 +162,14 @@ def complete_labels(
     _check("return_", return_, ("matrix", "votes", "soft"))
     _check("on_duplicate", on_duplicate, ("error", "first", "last"))
     _check("on_unknown_task", on_unknown_task, ("error", "drop"))
-    for name, value, allowed in (
-        ("n_neighbors", n_neighbors, n_neighbors >= 1),
-        ("alpha", alpha, 0 <= alpha < 1),
-        ("n_iter", n_iter, n_iter >= 0),
-        ("threads", threads, threads >= 1),
-    ):
-        if not allowed:
-            raise UserError(f"complete_labels: {name}={value} is not allowed")
+    for name, value, least in (("n_neighbors", n_neighbors, 1), ("n_iter", n_iter, 0), ("threads", threads, 1)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise UserError(f"complete_labels: {name}={value!r} is not a whole number of at least {least}")
+    if not isinstance(alpha, int | float | np.number) or not 0 <= alpha < 1:
+        raise UserError(f"complete_labels: alpha={alpha!r} is not a number from 0 to below 1")
+    for name, table in (("answers", answers), ("features", features)):
+        if not isinstance(table, pd.DataFrame):
+            raise UserError(f"complete_labels: {name} is a {type(table).__name__}; a pandas DataFrame is needed")
     prepared = prepare_features(features, nominal)
     encoded = encode(
         answers, tasks=prepared.tasks, classes=classes, on_duplicate=on_duplicate, on_unknown_task=on_unknown_task
@@ -209,6 +208,8 @@ def complete_encoded(
 ) -> Completion:
     """As `complete_labels`, on encoded input; `run_blocks` computes the blocks of workers wherever it likes, in order."""
     n_tasks, n_workers, n_classes = answers.shape
+    if n_classes > CLASSES:
+        raise UserError(f"the answers have {n_classes} classes; at most {CLASSES} are allowed: are these labels?")
     if return_ == "matrix" and n_tasks * n_workers > MATRIX_CELLS:
         raise UserError(
             f"the completed matrix has {n_tasks} × {n_workers} cells, more than {MATRIX_CELLS}; "

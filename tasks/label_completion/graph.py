@@ -13,6 +13,7 @@ from tasks.stage import UserError
 # Ridge of the reconstruction weights, as a share of tr(G)/k. Smaller values (1e-10) are not reproducible between
 # solvers on the singular G of nominal or low-dimensional data; 1e-8 to 1e-6 give the same labels.
 RIDGE = 1e-7
+LARGEST = 1e140  # of a feature: squared distances, up to 1e280 a column, must not overflow
 _ROWS, _COLUMNS = 4, 512  # tile of the distance kernel: 4 accumulator rows of 512 float64 stay in the L1 cache
 
 
@@ -42,7 +43,7 @@ def prepare_features(features: pd.DataFrame, nominal: Collection[str] = (), *, w
     value becomes 0. This is what the papers do before completion.
 
     Raises:
-        UserError: no rows or columns, a repeated task, an infinite value, text in a column that is not nominal, or a
+        UserError: no rows or columns, a repeated task, an infinite or huge value, text in a column that is not nominal, or a
             name in `nominal` that is not a column.
     """
     n_tasks, n_columns = features.shape
@@ -59,13 +60,16 @@ def prepare_features(features: pd.DataFrame, nominal: Collection[str] = (), *, w
     is_nominal = np.array([column in names for column in features.columns])
 
     values = np.empty((n_tasks, n_columns))
-    numbers = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in features.dtypes])
+    is_number, is_complex = pd.api.types.is_numeric_dtype, pd.api.types.is_complex_dtype
+    numbers = np.array([is_number(dtype) and not is_complex(dtype) for dtype in features.dtypes])
     values[:, numbers] = features.iloc[:, numbers].to_numpy(np.float64, na_value=np.nan)
     for d in np.flatnonzero(~numbers):
         values[:, d] = _codes_of(features.iloc[:, d], bool(is_nominal[d]), where)
-    if np.isinf(values).any():
-        row, d = np.argwhere(np.isinf(values))[0]
-        raise UserError(f"{where}: column {features.columns[d]!r}, row {row}: {values[row, d]} is not a finite number")
+    bad = np.abs(values) > LARGEST
+    if bad.any():
+        row, d = np.argwhere(bad)[0]
+        why = "is not a finite number" if np.isinf(values[row, d]) else f"is too large: up to ±{LARGEST:g} is allowed"
+        raise UserError(f"{where}: column {features.columns[d]!r}, row {row}: {values[row, d]} {why}")
     for d in np.flatnonzero(np.isnan(values).any(0)):
         _fill(values[:, d], bool(is_nominal[d]))
     return Features(values, is_nominal, *_positions(values[:, is_nominal]), features.index)
