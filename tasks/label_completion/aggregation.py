@@ -218,7 +218,7 @@ def dawid_skene(answers: Answers, *, n_iter: int, tolerance: float, smoothing: f
     """Posterior class probabilities of Dawid and Skene's model, float64 (N, C), by EM.
 
     E: p_ic ∝ π_c Π_{(w, l) of i} π_w[l | c]. M: π_w[l | c] ∝ Σ_i p_ic 1[w said l on i] + smoothing, π_c ∝ Σ_i p_ic.
-    Products are rescaled every few answers, so that thousands of answers on one task do not underflow. Memory: R·C² +
+    Products go over to logarithms every few answers, so that thousands of answers on one task do not underflow. Memory: R·C² +
     N·C numbers, never a dense task × worker × class array.
     """
     n_workers, n_classes = len(answers.workers), len(answers.classes)
@@ -305,10 +305,16 @@ def _expect(task_start, cell, weight, prior, confusion, posterior, counts):
     likelihood = 0.0
     counts[:] = 0.0
     row = np.empty(n_classes)
+    level = np.empty(n_classes)
     for i in range(len(task_start) - 1):
         begin, end = task_start[i], task_start[i + 1]
         row[:] = prior
-        for chunk in range(begin, max(end, begin + 1), 16):  # 16 factors of at least FLOOR stay far from underflow
+        level[:] = 0.0
+        for chunk in range(begin, end, 16):  # 17 factors of at least FLOOR stay far from underflow
+            if chunk > begin:  # a class far behind after some answers may still win: each keeps its own scale
+                for c in range(n_classes):
+                    level[c] += np.log(row[c])
+                row[:] = 1.0
             for a in range(chunk, min(chunk + 16, end)):
                 k, w = cell[a], weight[a]
                 if w == 1.0:
@@ -317,10 +323,17 @@ def _expect(task_start, cell, weight, prior, confusion, posterior, counts):
                 else:
                     for c in range(n_classes):
                         row[c] *= confusion[k, c] ** w
-            total = row.sum()
-            likelihood += np.log(total)
+        if end - begin > 16:
             for c in range(n_classes):
-                row[c] /= total
+                level[c] += np.log(row[c])
+            largest = level.max()
+            likelihood += largest
+            for c in range(n_classes):
+                row[c] = np.exp(level[c] - largest)
+        total = row.sum()
+        likelihood += np.log(total)
+        for c in range(n_classes):
+            row[c] /= total
         posterior[i] = row
         for a in range(begin, end):
             k, w = cell[a], weight[a]

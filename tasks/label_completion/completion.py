@@ -154,7 +154,7 @@ def complete_labels(
 
     >>> answers = pd.DataFrame({"task": [0, 0, 1, 2, 3], "worker": ["u", "v", "u", "v", "u"], "label": list("aabba")})
     >>> features = pd.DataFrame({"x": [0.0, 0.1, 0.9, 1.0]})
-    >>> complete_labels(answers, features, n_neighbors=1).labels.loc[1, "v"]
+    >>> complete_labels(answers, features, n_neighbors=2).labels.loc[1, "v"]
     'b'
     """
     _check("method", method, ("ldplc", "wslc", "instance"))
