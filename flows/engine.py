@@ -160,8 +160,10 @@ class Run:
             return Failed(message="\n".join(state.message or name for name, state in failed.items()))
         if self.experiment:
             with filelock.FileLock(ROOT / ".dvc/tmp/flows-save.lock"):  # DVC keeps scratch refs while it saves
+                untracked = [f"--include-untracked={path}" for stage in stages for path in stage.metrics]
                 names = [stage.name for stage in stages]  # other methods may never have run here
-                self.command("saving of the experiment", [*DVC, "exp", "save", "--name", self.experiment, *names])
+                save = [*DVC, "exp", "save", "--name", self.experiment, *untracked, *names]
+                self.command("saving of the experiment", save)
         ran = sum(states[stage.name].name == "Completed" for stage in stages)
         message = f"{ran} of {len(stages)} stages ran" + (f"; experiment {self.experiment}" * bool(self.experiment))
         result = {"stages": {name: state.name for name, state in states.items()}, "experiment": self.experiment}

@@ -13,7 +13,10 @@ DEFAULTS = current("label_completion", Parameters)
 def label_completion(parameters: Parameters = DEFAULTS, workers: Workers = 2, force: Force = False) -> State:
     """Complete the sparse answers of crowd workers (WSLC, LDPLC), infer the truth, compare with baselines.
 
-    Parameters that differ from params.yaml run as a DVC experiment; the workspace stays as it is.
+    Args:
+        parameters: values other than those in params.yaml run as a DVC experiment; the workspace stays as it is
+        workers: stages that run at the same time
+        force: run every stage, also those that DVC finds unchanged
     """
     return run("label_completion", parameters, workers, force)
 

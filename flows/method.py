@@ -16,17 +16,9 @@ from tasks.stage import UserError, load_parameters
 __all__ = ["Force", "Workers", "current", "main", "run"]
 
 Model = TypeVar("Model", bound=BaseModel)
-# One definition for the run form (Field) and the command line (Option).
-Workers = Annotated[
-    int,
-    Field(ge=1, le=256, description="stages that run at the same time"),
-    typer.Option(min=1, max=256, help="stages that run at the same time"),
-]
-Force = Annotated[
-    bool,
-    Field(description="run every stage, also those that DVC finds unchanged"),
-    typer.Option("--force", help="run every stage, also those that DVC finds unchanged"),
-]
+# Bounds for the run form (Field) and the command line (Option); the form's descriptions come from the flow's docstring.
+Workers = Annotated[int, Field(ge=1, le=256), typer.Option(min=1, max=256, help="stages that run at the same time")]
+Force = Annotated[bool, typer.Option("--force", help="run every stage, also those that DVC finds unchanged")]
 
 
 def current(method: str, model: type[Model]) -> Model:

@@ -11,7 +11,11 @@ DEFAULTS = current("NAME", Parameters)
 
 @flow(name="NAME")
 def NAME(parameters: Parameters = DEFAULTS, workers: Workers = 2, force: Force = False) -> State:
-    """A toy."""
+    """A toy.
+
+    Args:
+        workers: stages that run at the same time
+    """
     return run("NAME", parameters, workers, force)
 
 
