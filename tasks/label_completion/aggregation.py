@@ -218,8 +218,8 @@ def dawid_skene(answers: Answers, *, n_iter: int, tolerance: float, smoothing: f
     """Posterior class probabilities of Dawid and Skene's model, float64 (N, C), by EM.
 
     E: p_ic ∝ π_c Π_{(w, l) of i} π_w[l | c]. M: π_w[l | c] ∝ Σ_i p_ic 1[w said l on i] + smoothing, π_c ∝ Σ_i p_ic.
-    Products go over to logarithms every few answers, so that thousands of answers on one task do not underflow. Memory: R·C² +
-    N·C numbers, never a dense task × worker × class array.
+    Products go over to logarithms every few answers, so that thousands of answers on one task do not underflow.
+    Memory: R·C² + N·C numbers, never a dense task × worker × class array.
     """
     n_workers, n_classes = len(answers.workers), len(answers.classes)
     posterior = _shares(answers.votes())
