@@ -8,7 +8,6 @@ from tasks.label_completion.aggregation import aggregate
 from tasks.label_completion.completion import complete_labels
 from tasks.stage import UserError
 
-
 ZERO_VECTORS = {
     "one class": [("a", 0), ("b", 0), ("d", 0)],
     "equally many answers per class": [("a", 0), ("b", 0), ("d", 1), ("e", 1)],
