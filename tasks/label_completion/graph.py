@@ -262,7 +262,7 @@ def _simplex_weights(gram, weights):
     trace = 0.0
     for j in range(k):
         trace += gram[j, j]
-    if trace <= 0.0:
+    if trace < 1e-290:  # 0, or differences so small that their products have lost their digits
         weights[:] = 1.0 / k
         return
     matrix = gram / (trace / k)
