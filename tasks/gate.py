@@ -105,8 +105,11 @@ def validate(suite: str, checks: list[Check]) -> dict[str, Any]:
 
 def _rule(result, rows: "pd.DataFrame") -> dict[str, Any]:
     config, found = result.expectation_config, result.result
-    if result.exception_info and result.exception_info.get("raised_exception"):
-        raise UserError(f"{config.type}: {str(result.exception_info.get('exception_message')).splitlines()[0]}")
+    info = result.exception_info or {}
+    for fault in (info, *(v for v in info.values() if isinstance(v, dict))):  # of the rule, or of each of its metrics
+        if fault.get("raised_exception"):
+            message = str(fault.get("exception_message")).splitlines()[0]
+            raise UserError(f"{config.type} on column {config.kwargs.get('column')}: {message}")
     kwargs = {
         k: _plain(v) for k, v in sorted(config.kwargs.items()) if k not in ("batch_id", "column") and v is not None
     }

@@ -44,7 +44,7 @@ def test_a_failed_rule_names_column_number_and_rows():
 def test_a_failed_rule_about_the_whole_table_says_what_it_saw():
     found = verdict(gxe.ExpectColumnUniqueValueCountToBeBetween(column="site", min_value=3))
     rule = rules(found)["column_unique_value_count_to_be_between"]
-    assert describe("counts", rule).endswith("(min_value=3.0): observed 2")
+    assert describe("counts", rule).endswith("(min_value=3): observed 2")
 
 
 def test_examples_are_rows_also_for_rules_over_several_columns():
