@@ -22,7 +22,7 @@ def fetch(name: str, *, out: Path) -> None:
     """Download a pinned archive and unpack it; its folders can then be named in params.yaml: label_completion.ingest."""
     if name not in ARCHIVES:
         raise UserError(f"archive {name!r} is not one of {', '.join(ARCHIVES)}")
-    with TemporaryDirectory(dir=out.parent) as folder:
+    with TemporaryDirectory(dir=out.parent, suffix=".partial") as folder:
         archive = Path(folder) / "archive.zip"
         sources.download(ARCHIVES[name]["url"], archive, sha256=ARCHIVES[name]["sha256"], size=ARCHIVES[name]["size"])
         out.mkdir()
