@@ -49,6 +49,8 @@ def parse_arff(text: str, where: str) -> FeatureFile:
                 name, allowed = _attribute(line, place)
                 if name in values:
                     raise UserError(f"{place}: attribute {name!r} is declared twice")
+                if name == "task":
+                    raise UserError(f"{place}: the name 'task' is taken by the tasks' ids; rename the attribute")
                 names.append(name)
                 values[name] = allowed
             elif lower.startswith("@data"):
@@ -94,7 +96,11 @@ def _attribute(line: str, place: str) -> tuple[str, list[str] | None]:
     name, kind = match.groups()
     name = _cells(name)[0]
     if kind.strip().startswith("{"):
-        return name, _cells(kind.strip().removeprefix("{").removesuffix("}"))
+        values = _cells(kind.strip().removeprefix("{").removesuffix("}"))
+        twice = [value for value in values if values.count(value) > 1]
+        if twice:
+            raise UserError(f"{place}: attribute {name!r} declares the value {twice[0]!r} twice")
+        return name, values
     if kind.split()[0].lower() not in _NUMERIC:
         raise UserError(f"{place}: attribute {name!r} has type {kind!r}; allowed are numeric and {{nominal values}}")
     return name, None

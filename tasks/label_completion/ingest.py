@@ -67,6 +67,8 @@ def _tables(folder: Path, parameters: Ingest):
     for column in features.columns:
         series = features[column]
         if column in parameters.nominal or not pd.api.types.is_numeric_dtype(series.dtype):
+            if column not in parameters.nominal:
+                _check_text(series, f"{where}: column {column}")
             features[column] = _nominal(series, f"{where}: column {column}")
         else:
             features[column] = series.astype("float64")
@@ -146,7 +148,8 @@ def _read(folder: Path, stem: str, columns: list[str], *, needed: bool = True):
         if column not in table.columns:
             raise UserError(f"{file}: column {column} is missing; there are {', '.join(map(str, table.columns))}")
         series = table[column]
-        if pd.api.types.is_float_dtype(series.dtype):
+        nested = pd.api.types.is_object_dtype(series.dtype) and not pd.api.types.is_string_dtype(series)
+        if nested or pd.api.types.is_float_dtype(series.dtype):
             raise UserError(f"{file}: column {column} has type {series.dtype}; text or whole numbers are needed")
         missing = series.isna()
         table[column] = series.astype("str").mask(missing)
@@ -156,9 +159,25 @@ def _read(folder: Path, stem: str, columns: list[str], *, needed: bool = True):
 
 
 def _in_order(values: list[str]) -> list[str]:
-    """Sorted; whole numbers by size."""
+    """Sorted; whole numbers by size, 01 before 1."""
     distinct = set(values)
-    return sorted(distinct, key=int) if all(v.isdecimal() for v in distinct) else sorted(distinct)
+    return sorted(distinct, key=lambda v: (int(v), v)) if all(v.isdecimal() for v in distinct) else sorted(distinct)
+
+
+def _check_text(series, where: str) -> None:
+    """Refuse what is no category: dates, lists, and numbers among which a few texts such as NA or ? hide."""
+    import pandas as pd
+
+    if not (isinstance(series.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(series)):
+        raise UserError(f"{where} has type {series.dtype}; numbers, text or categories are needed")
+    present = series.dropna().astype("str")
+    strange = pd.to_numeric(present, errors="coerce").isna().to_numpy()
+    if strange.any() and 2 * strange.sum() <= len(strange):
+        task, value = present.index[strange][0], present[strange].iloc[0]
+        raise UserError(
+            f"{where}, task {task!r}: {value!r} is not a number, as most of the others are ({int(strange.sum())} such "
+            "cells); leave the cell empty where the value is missing, or name the column in params.yaml: nominal"
+        )
 
 
 def _nominal(series, where: str):
