@@ -33,15 +33,15 @@ def publish(
     for owner, group in groupby(sorted(stages, key=_owner), key=_owner):
         group = [(s, states[s.name].is_completed()) for s in group]
         files = [(s, p) for s, good in group for p in _files(root, s.outs) if good or p.stat().st_mtime >= begin]
-        metrics = [(s.name, root / path) for s, good in group if good for path in s.metrics]
-        table = [{"stage": stage, **row} for stage, path in metrics for row in _metrics(path)]
+        metrics = [(s.name, path) for s, good in group if good for path in _files(root, s.metrics)]
+        table = [{"stage": stage, "file": path.name, **row} for stage, path in metrics for row in _metrics(path)]
         if table:
             create_table_artifact(table, key=_key(owner, "metrics"), description=f"metrics of {owner}")
         figures = [(s.name, p) for s, p in files if p.suffix == ".png"]
         if figures:
             text = "\n\n".join(_figure(stage, path) for stage, path in figures)
             create_markdown_artifact(text, key=_key(owner, "figures"), description=f"figures of {owner}")
-        verdicts = [(s.name, p) for s, p in files if p.suffix == ".json" and p.parent.name == "checks"]
+        verdicts = [(s.name, p) for s, p in files if p.suffix == ".json" and "checks" in p.relative_to(root).parts]
         if verdicts:
             text = "\n\n".join(_verdict(stage, path) for stage, path in verdicts)
             create_markdown_artifact(text, key=_key(owner, "checks"), description=f"gates of {owner}")

@@ -153,7 +153,7 @@ class Run:
         stages = plan(self.root, method, self.force)
         if self.experiment:
             experiment.link_inputs(ROOT, self.root, method, stages)
-        states = self.submit(stages, report=method is not None and self.experiment is None)
+        states = self.submit(stages, report=self.experiment is None)
         artifacts.publish(self.root, method, stages, states, self.seconds, begin)
         failed = {name: state for name, state in states.items() if state.is_failed() or state.is_crashed()}
         if failed:
@@ -206,7 +206,10 @@ class Run:
         )
 
     def report_task(self) -> Task:
-        """The page of all methods; in DVC it is a stage after every method, so one method's run makes it by itself."""
+        """The page of all methods, a view of what has been run, made anew at the end of every run.
+
+        It draws dvc.yaml's graph, and DVC does not allow dvc.yaml as a dependency: as a stage it could be stale.
+        """
 
         def execute() -> State:
             try:

@@ -66,8 +66,8 @@ def test_first_run_then_cached_then_one_file_touched(toy: Toy) -> None:
     assert {row["stage"]: row["state"] for row in stages} == every("Completed")
     assert all(row["seconds"] > 0 for row in stages)
     assert json.loads(found["toy-metrics"]) == [
-        {"stage": "toy-evaluate", "metric": "accuracy", "value": 0.5},
-        {"stage": "toy-evaluate", "metric": "nested.low", "value": 0.1},
+        {"stage": "toy-evaluate", "file": "all.json", "metric": "accuracy", "value": 0.5},
+        {"stage": "toy-evaluate", "file": "all.json", "metric": "nested.low", "value": 0.1},
     ]
     assert "![curve.png](data:image/png;base64,iVBOR" in found["toy-figures"]
     assert "### toy-check: passed" in found["toy-checks"]
@@ -99,7 +99,7 @@ def test_failure_stops_what_depends_on_it_and_nothing_else(toy: Toy) -> None:
         "toy-train@b": "Failed",
         **every("NotReady", {"toy-check", "toy-evaluate", "toy"}),
     }
-    assert not (toy.root / "data/toy/checks/models.json").exists()
+    assert not (toy.root / "data/toy/checks/all/models.json").exists()
     end = output[output.index("error: toy: stage toy-train@b failed") :]
     assert "error: toy.train-b: column label: 7 rows are bad" in end
     assert "Traceback" not in output
@@ -262,7 +262,7 @@ def test_changed_parameters_run_as_experiments(toy: Toy) -> None:
     text = (toy.root / "params.yaml").read_text()
     assert "    # the step size\n    rate: 0.75\n    sleep_s: 0.1  # mine\n" in text
     assert (toy.root / "data/toy/a.txt").read_text() == "a 0.75\n"
-    assert json.loads((toy.root / "reports/toy/metrics.json").read_text())["accuracy"] == 0.75
+    assert json.loads((toy.root / "reports/toy/metrics/all.json").read_text())["accuracy"] == 0.75
     assert states(toy.run()) == every("Cached")
 
 

@@ -35,7 +35,7 @@ def test_plan_puts_parents_first_from_any_folder(template: Path, monkeypatch: py
     assert all(stage.stale for stage in stages)
     ingest = stages[0]
     assert (ingest.retries, ingest.retry_delay_s, ingest.timeout_s) == (1, 0.2, 20)
-    assert stages[names.index("toy-evaluate")].metrics == ("reports/toy/metrics.json",)
+    assert stages[names.index("toy-evaluate")].metrics == ("reports/toy/metrics",)
 
 
 def test_plan_of_everything_includes_data_sources_that_are_up_to_date(template: Path) -> None:
