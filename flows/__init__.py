@@ -12,3 +12,4 @@ ROOT = Path(__file__).resolve().parents[1]
 os.environ.setdefault("PREFECT_HOME", str(ROOT / ".prefect"))
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("DO_NOT_TRACK", "1")
+os.environ.setdefault("PREFECT_RESULTS_DEFAULT_SERIALIZER", "json")  # no pickle, even if results were kept

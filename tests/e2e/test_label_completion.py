@@ -83,7 +83,7 @@ def test_a_second_run_is_a_no_op(done):
 
 def test_the_flow_rebuilds_the_same_bytes_in_a_second_clone(done, tmp_path):
     second = project_copy_of(done, tmp_path / "second")
-    result = second.run(f"flows.{METHOD}", "--workers", "2", "--force", METHODWORKS_WORKERS="2")
+    result = second.run(f"flows.{METHOD}", "--workers", "2", "--force")
     assert second.git("status", "--porcelain") == "", second.git("diff", "--stat")
     assert (second.root / "reports/index.html").stat().st_size > 10_000
     assert "label_completion-complete@iris" in result.stdout + result.stderr
