@@ -62,7 +62,8 @@ def encode(
 
     Identifiers may be of any hashable, sortable type, categorical and Arrow-backed columns included; the categories
     of a categorical column are all kept, so a worker without answers can be told. Order of `tasks`: as given, else
-    sorted. Order of `classes`: as given, else the categories, else sorted; ties are broken in this order.
+    sorted (see `argsort_identifiers`). Order of `classes`: as given, else the categories, else sorted; ties are broken
+    in this order.
 
     Raises:
         UserError: a column lacks; a value is missing; a label is outside `classes`; a task is not in `tasks`; two
@@ -133,6 +134,18 @@ def encode(
     return Answers(task, worker, label, weight, task_start, tasks, workers, classes)
 
 
+def argsort_identifiers(identifiers: pd.Index) -> np.ndarray:
+    """Sorting positions; texts that are all whole numbers sort by number, as their readers expect: 2 before 10.
+
+    >>> argsort_identifiers(pd.Index(["10", "2", "1"])).tolist()
+    [2, 1, 0]
+    """
+    texts = identifiers.tolist()
+    if all(isinstance(text, str) and text.isdecimal() for text in texts):
+        return np.array(sorted(range(len(texts)), key=lambda at: (int(texts[at]), texts[at])), np.intp)
+    return identifiers.argsort()
+
+
 def dtype_with_missing(dtype):
     """The dtype itself, or for whole numbers and booleans pandas' nullable one: 1 must not become 1.0 beside a gap."""
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_integer_dtype(dtype):
@@ -179,7 +192,7 @@ def _codes(values: pd.Series, where: str, index: pd.Index | None) -> tuple[np.nd
         raise UserError(f"{where}: column {values.name}: values cannot be identifiers: {error}") from None
     found = pd.Index(found)
     try:
-        order = found.argsort() if index is None else None
+        order = argsort_identifiers(found) if index is None else None
     except TypeError:
         types = ", ".join(sorted({type(v).__name__ for v in found}))
         raise UserError(f"{where}: column {values.name} mixes types that have no common order: {types}") from None

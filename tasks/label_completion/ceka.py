@@ -84,8 +84,7 @@ def parse_arff(text: str, where: str) -> FeatureFile:
     table = table.where(table != "?")
     truth = table.pop(class_name).rename("label")
     nominal = {name: values[name] for name in table.columns if values[name] is not None}
-    for name in table.columns:
-        table[name] = table[name].astype("str" if name in nominal else "float64")
+    table = table.astype({name: "str" if name in nominal else "float64" for name in table.columns})
     return FeatureFile(table, nominal, classes, truth)
 
 

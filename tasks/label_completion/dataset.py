@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from tasks.label_completion.answers import argsort_identifiers
 from tasks.label_completion.schemas import ANSWERS, TASK, TRUTH
 from tasks.stage import UserError
 from tasks.tables import read_json, read_table, write_json, write_table
@@ -43,10 +44,11 @@ def write_dataset(folder: Path, dataset: Dataset) -> None:
     write_table(folder / "features.parquet", features, pa.schema([*TASK, *columns]))
     truth = dataset.truth.reindex(dataset.features.index).rename_axis("task").rename("label").reset_index()
     write_table(folder / "truth.parquet", truth, TRUTH)
+    workers = pd.Index(sorted(map(str, dataset.answers["worker"].unique())), dtype="str")
     schema = {
         "origin": dataset.origin,
         "classes": dataset.classes,
-        "workers": sorted(map(str, dataset.answers["worker"].unique())),
+        "workers": workers[argsort_identifiers(workers)].tolist(),
         "nominal": {c: list(dataset.features[c].cat.categories) for c in dataset.nominal},
     }
     write_json(folder / "schema.json", schema)

@@ -56,7 +56,8 @@ def evaluate_dataset(parameters: Evaluate, name: str, folder: Path) -> dict[str,
             _put(metrics, f"accuracy.{key}", bootstrap.ratio(values[:, known]))
         for key, minus in _differences(right):
             _put(metrics, f"difference.{key}.minus.{minus}", bootstrap.ratio((right[key] - right[minus])[:, known]))
-        for method, (correct, number) in _right_cells(read_table(folder / "completed.parquet", COMPLETED), data, truth).items():
+        cells = read_table(folder / "completed.parquet", COMPLETED)
+        for method, (correct, number) in _right_cells(cells, data, truth).items():
             _put(metrics, f"cells.{method}", bootstrap.ratio(correct[:, known], number[:, known]))
     return {
         key: (None if np.isnan(value) else significant(value)) if isinstance(value, float) else value

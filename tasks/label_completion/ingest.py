@@ -159,9 +159,12 @@ def _read(folder: Path, stem: str, columns: list[str], *, needed: bool = True):
 
 
 def _in_order(values: list[str]) -> list[str]:
-    """Sorted; whole numbers by size, 01 before 1."""
-    distinct = set(values)
-    return sorted(distinct, key=lambda v: (int(v), v)) if all(v.isdecimal() for v in distinct) else sorted(distinct)
+    import pandas as pd
+
+    from tasks.label_completion.answers import argsort_identifiers
+
+    distinct = pd.Index(sorted(set(values)), dtype="str")
+    return distinct[argsort_identifiers(distinct)].tolist()
 
 
 def _check_text(series, where: str) -> None:
