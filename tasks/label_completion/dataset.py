@@ -40,7 +40,8 @@ def write_dataset(folder: Path, dataset: Dataset) -> None:
     answers = dataset.answers.sort_values(["repeat", "task", "worker"], kind="stable", ignore_index=True)
     write_table(folder / "answers.parquet", answers, ANSWERS)
     columns = [(c, pa.string() if c in dataset.nominal else pa.float64()) for c in dataset.features.columns]
-    features = dataset.features.astype(dict.fromkeys(dataset.nominal, "str")).rename_axis("task").reset_index()
+    features = dataset.features.astype(dict.fromkeys(dataset.nominal, "str")).copy()  # a copy is in one piece
+    features = features.rename_axis("task").reset_index()
     write_table(folder / "features.parquet", features, pa.schema([*TASK, *columns]))
     truth = dataset.truth.reindex(dataset.features.index).rename_axis("task").rename("label").reset_index()
     write_table(folder / "truth.parquet", truth, TRUTH)
