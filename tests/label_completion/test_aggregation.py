@@ -40,6 +40,13 @@ def test_majority_is_the_share_of_weighted_answers():
     np.testing.assert_allclose(weighted.workers["agreement"], [1, 0, 0])
 
 
+def test_rounding_breaks_no_tie():
+    """0.1 + 0.2 > 0.3 in floating point; the classes have the same weight all the same."""
+    answers = pd.DataFrame({"task": 0, "worker": list("uvw"), "label": [1, 1, 0], "weight": [0.1, 0.2, 0.3]})
+    found = aggregate(answers).tasks.loc[0]
+    assert (found["label"], found["tie"]) == (0, True)
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.01, 1.0])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_iter", [1, 4])

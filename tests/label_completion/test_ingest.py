@@ -355,6 +355,16 @@ class TestCeka:
         assert data.features["g"].cat.categories.tolist() == ["red", "blue"]
         assert data.truth.fillna("?").tolist() == ["x", "?", "y"]
 
+    def test_the_form_of_the_text_does_not_matter(self, own):
+        """CRLF, a byte order mark, no final newline: all occur in published files."""
+        plain = accepted(own, {"r.arff": ARFF, "r.response.txt": RESPONSE, "r.gold.txt": "0\t0\n"})
+        files = {"r.arff": ARFF, "r.response.txt": RESPONSE, "r.gold.txt": "0\t0\n"}
+        files = {name: ("\ufeff" + text.replace("\n", "\r\n")).rstrip().encode() for name, text in files.items()}
+        found = accepted(own, files)
+        assert found.answers.to_numpy().tolist() == plain.answers.to_numpy().tolist()
+        pd.testing.assert_frame_equal(found.features, plain.features)
+        assert found.truth.fillna("?").tolist() == plain.truth.fillna("?").tolist()
+
     def test_truth_of_the_table_where_there_is_no_gold_file(self, own):
         assert accepted(own, {"r.arff": ARFF, "r.response": RESPONSE}).truth.fillna("?").tolist() == ["x", "y", "?"]
 
