@@ -267,6 +267,7 @@ def clustering(answers: Answers, *, n_iter: int) -> tuple[np.ndarray, int]:
         warnings.simplefilter("ignore")  # fewer distinct points than clusters is an ordinary case here
         model = KMeans(len(starts), init=starts, n_init=1, max_iter=n_iter).fit(points)
     pull = model.cluster_centers_[:, :-1].copy()
+    pull[:, shares.sum(0) == 0] = -1  # a class that nobody gave matches no cluster
     scores = np.zeros_like(shares)
     class_of = np.full(len(pull), -1)
     for _ in range(min(len(pull), len(used))):
