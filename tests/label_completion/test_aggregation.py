@@ -150,6 +150,13 @@ def test_gtic_gives_only_classes_that_occur_and_is_accurate(seed):
     assert (found.tasks["label"] == majority.tasks["label"]).mean() > 0.9
 
 
+def test_gtic_matches_no_cluster_to_a_class_that_nobody_gave():
+    """Two clusters draw the same class; the other one left goes to a class in use, not to the first declared."""
+    rows = [(0, 0, 3), (0, 1, 1), (1, 0, 1), (1, 1, 4), (2, 1, 3), (3, 0, 3), (3, 1, 3)]
+    answers = pd.DataFrame(rows, columns=["task", "worker", "label"])
+    assert set(aggregate(answers, "gtic", classes=range(5)).tasks["label"]) <= {1, 3, 4}
+
+
 @pytest.mark.parametrize("name", ["DawidSkene", "OneCoinDawidSkene"])
 def test_peers_are_crowdkits_own(name):
     from crowdkit import aggregation as crowdkit
