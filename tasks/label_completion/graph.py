@@ -65,7 +65,7 @@ def prepare_features(features: pd.DataFrame, nominal: Collection[str] = (), *, w
     values[:, numbers] = features.iloc[:, numbers].to_numpy(np.float64, na_value=np.nan)
     for d in np.flatnonzero(~numbers):
         values[:, d] = _codes_of(features.iloc[:, d], bool(is_nominal[d]), where)
-    bad = np.abs(values) > LARGEST
+    bad = (values > LARGEST) | (values < -LARGEST)
     if bad.any():
         row, d = np.argwhere(bad)[0]
         why = "is not a finite number" if np.isinf(values[row, d]) else f"is too large: up to ±{LARGEST:g} is allowed"
