@@ -14,6 +14,7 @@ from tasks.label_completion.answers import Answers, dtype_with_missing, encode
 from tasks.stage import UserError, random_generator
 
 CROWDKIT = ("DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE")
+TIE = 1e-12  # scores that differ less are equal up to rounding
 FLOOR = 1e-10  # smallest probability of a confusion cell: without it a label never seen vetoes a class for ever
 
 
@@ -70,8 +71,9 @@ def aggregate(
     Args:
         answers: columns task, worker, label and, optionally, weight in [0, 1] (crowd-kit's ignore weights).
         tasks: all tasks, also those without answers; default: those of the answers.
-        tie_break: "first" class in the order of `classes` (a task without answers stays missing), or "random", drawn
-            per task from `seed` (a task without answers then gets a random class).
+        tie_break: "first" class in the order of `classes`, or "random", drawn per task from `seed`. A task without
+            answers stays missing, or gets a random class; "dawid_skene" gives it the class with the largest prior.
+            "gtic" flags no ties: its clusters settle them.
         n_iter, tolerance: rounds at most, and the change of the mean log-likelihood (or of no label) that ends them.
 
     Raises:
@@ -87,6 +89,7 @@ def aggregate(
         ("n_iter", n_iter, n_iter >= 1),
         ("tolerance", tolerance, tolerance >= 0),
         ("smoothing", smoothing, smoothing >= 0),
+        ("seed", seed, seed >= 0),
     ):
         if not allowed:
             raise UserError(f"aggregate: {name}={value!r} is not allowed")
@@ -154,7 +157,7 @@ def _algorithm(method: str) -> Callable:
 def choose_labels(scores: np.ndarray, tie_break: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """(class per task, −1 where nothing is known and ties are not drawn; tie flags). Equal up to rounding is a tie."""
     best = scores.max(1, keepdims=True)
-    tied = scores >= best - 1e-12
+    tied = scores >= best - TIE
     tie = tied.sum(1) > 1
     code = np.argmax(tied, 1)
     if tie_break == "random":
@@ -178,26 +181,31 @@ def majority(answers: Answers) -> tuple[np.ndarray, int]:
 
 def weighted_by_agreement(answers: Answers) -> tuple[np.ndarray, int]:
     """Votes weighted by each worker's agreement with the majority ("worker agreement with aggregate")."""
-    return _weighted(answers, _agreement(answers, np.argmax(answers.votes(), 1))), 2
+    return _weighted(answers, _agreement(answers, _winners(answers.votes()))), 2
 
 
 def iterated_weighted_majority(answers: Answers, *, n_iter: int) -> tuple[np.ndarray, int]:
     """IWMV: v_w = C a_w − 1, until the labels stay. A worker worse than chance counts against what he says."""
     n_classes = len(answers.classes)
-    scores = answers.votes()
-    code = np.argmax(scores, 1)
+    winners = _winners(answers.votes())
     for rounds in range(1, n_iter + 1):
-        scores = _weighted(answers, n_classes * _agreement(answers, code) - 1)
-        before, code = code, np.argmax(scores, 1)
-        if (before == code).all():
+        scores = _weighted(answers, n_classes * _agreement(answers, winners) - 1)
+        before, winners = winners, _winners(scores)
+        if (before == winners).all():
             break
     return scores, rounds
 
 
-def _agreement(answers: Answers, code: np.ndarray) -> np.ndarray:
+def _winners(scores: np.ndarray) -> np.ndarray:
+    """1 for the class with the largest score of each task, shared equally by tied ones: no class is preferred."""
+    tied = scores >= scores.max(1, keepdims=True) - TIE
+    return tied / tied.sum(1, keepdims=True)
+
+
+def _agreement(answers: Answers, winners: np.ndarray) -> np.ndarray:
     n_workers = len(answers.workers)
     total = np.bincount(answers.worker, answers.weight, n_workers)
-    same = np.bincount(answers.worker, answers.weight * (code[answers.task] == answers.label), n_workers)
+    same = np.bincount(answers.worker, answers.weight * winners[answers.task, answers.label], n_workers)
     return same / np.where(total > 0, total, 1)
 
 
@@ -286,7 +294,9 @@ def _crowdkit(name: str, answers: Answers, n_iter: int, seed: int) -> tuple[np.n
     extra = {"random_state": seed} if name == "MACE" else {"silent": True} if name == "GLAD" else {}
     model = getattr(crowdkit, name)(n_iter=n_iter, **extra)
     table = pd.DataFrame({"task": answers.task, "worker": answers.worker, "label": answers.label})
-    model.fit(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # thousands of pandas' warnings about crowd-kit's own code
+        model.fit(table)
     n_tasks, _, n_classes = answers.shape
     probas = model.probas_.reindex(index=range(n_tasks), columns=range(n_classes)).to_numpy(np.float64)
     return np.nan_to_num(probas), n_iter

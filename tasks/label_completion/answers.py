@@ -1,5 +1,6 @@
 """Answers of workers as sorted integer arrays: the one form in which all algorithms of this method see them."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -111,6 +112,7 @@ def encode(
                 f"{where}: none of the {len(unknown)} rows is about a task with features, "
                 f"for example {_value(answers, 'task', 0)}; at least one answer is needed"
             )
+        warnings.warn(f"{where}: {int(unknown.sum())} rows about tasks without features are left out", stacklevel=3)
         answers, rows = answers[~unknown], rows[~unknown]
         task, worker, label = task[~unknown], worker[~unknown], label[~unknown]
 
@@ -177,6 +179,8 @@ def _complete_rows(answers: pd.DataFrame, on_missing: str, where: str) -> np.nda
             f"{where}: row {row}, column {column}: the value is missing ({int(bad.sum())} such rows; "
             "leave them out: an empty cell is the absence of a row)"
         )
+    if bad.any():
+        warnings.warn(f"{where}: {int(bad.sum())} rows with a missing value are left out", stacklevel=4)
     return np.flatnonzero(~bad)
 
 

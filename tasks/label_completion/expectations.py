@@ -6,7 +6,7 @@ import great_expectations.expectations as gxe
 import pandas as pd
 
 from tasks.gate import Check
-from tasks.label_completion.dataset import read_dataset
+from tasks.label_completion.dataset import Dataset, read_dataset
 from tasks.label_completion.schemas import COMPLETED, VOTES
 from tasks.tables import read_table
 
@@ -67,13 +67,6 @@ def completed(dataset: Path, completed: Path, votes: Path) -> list[Check]:
     cells = read_table(completed, COMPLETED)
     counts = read_table(votes, VOTES)
     n_workers = len(data.answers["worker"].cat.categories)
-    keys = ["repeat", "task", "worker"]
-    text = {"task": "str", "worker": "str", "label": "str"}
-    methods = sorted(cells["method"].unique())
-    given = data.answers.astype(text).merge(pd.DataFrame({"method": methods}), how="cross")
-    kept = given.merge(
-        cells.astype({**text, "method": "str"}), on=["method", *keys], how="left", suffixes=("", "_after")
-    )
     totals = counts.groupby(["method", "repeat", "task"], observed=True, as_index=False).agg(
         votes=("votes", "sum"), soft=("soft", "sum")
     )
@@ -106,28 +99,45 @@ def completed(dataset: Path, completed: Path, votes: Path) -> list[Check]:
             may_be_empty=True,
         ),
     ]
-    if len(cells):
-        checks += [
-            Check(
-                "completed",
-                cells,
-                [
-                    *_never_null("method", "repeat", "task", "worker", "label", "imputed", "margin"),
-                    _unique("method", "repeat", "task", "worker"),
-                    gxe.ExpectColumnValuesToBeInSet(column="label", value_set=data.classes),
-                    gxe.ExpectColumnValuesToBeBetween(column="margin", min_value=0, max_value=1),
-                ],
-            ),
-            Check(
-                "observed answers",
-                kept,
-                [
-                    gxe.ExpectColumnPairValuesToBeEqual(
-                        column_A="label", column_B="label_after", ignore_row_if="neither"
-                    ),
-                    gxe.ExpectColumnValuesToBeInSet(column="imputed", value_set=[False]),
-                    *_never_null("imputed"),
-                ],
-            ),
-        ]
+    if len(cells):  # none where only votes were asked for
+        checks += _cells(data, cells, totals)
     return checks
+
+
+def _cells(data: Dataset, cells: pd.DataFrame, totals: pd.DataFrame) -> list[Check]:
+    text = {"method": "str", "task": "str", "worker": "str", "label": "str"}
+    cells, totals = cells.astype(text), totals.astype({"method": "str", "task": "str"})
+    methods = pd.DataFrame({"method": sorted(cells["method"].dropna().unique())}, dtype="str")
+    given = data.answers.astype({c: "str" for c in text if c != "method"}).merge(methods, how="cross")
+    keys = ["method", "repeat", "task"]
+    kept = given.merge(cells, on=[*keys, "worker"], how="left", suffixes=("", "_after"))
+    number = cells.groupby(keys, as_index=False).size()
+    counted = totals.merge(methods).merge(number, on=keys, how="left").fillna({"size": 0})
+    return [
+        Check(
+            "completed",
+            cells,
+            [
+                *_never_null("method", "repeat", "task", "worker", "label", "imputed", "margin"),
+                _unique("method", "repeat", "task", "worker"),
+                gxe.ExpectColumnValuesToBeInSet(column="task", value_set=list(data.features.index)),
+                gxe.ExpectColumnValuesToBeInSet(column="worker", value_set=list(data.answers["worker"].cat.categories)),
+                gxe.ExpectColumnValuesToBeInSet(column="label", value_set=data.classes),
+                gxe.ExpectColumnValuesToBeBetween(column="margin", min_value=0, max_value=1),
+            ],
+        ),
+        Check(
+            "observed answers",
+            kept,
+            [
+                gxe.ExpectColumnPairValuesToBeEqual(column_A="label", column_B="label_after", ignore_row_if="neither"),
+                gxe.ExpectColumnValuesToBeInSet(column="imputed", value_set=[False]),
+                *_never_null("imputed"),
+            ],
+        ),
+        Check(
+            "cells per task",
+            counted,
+            [gxe.ExpectColumnPairValuesToBeEqual(column_A="size", column_B="votes")],
+        ),
+    ]

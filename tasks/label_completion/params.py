@@ -2,10 +2,20 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from tasks.stage import Parameters as Section
 
+TABLES = ("iris", "wine", "breast_cancer", "digits")  # of scikit-learn
+
+
+def _distinct(values: list) -> list:
+    if len(set(values)) < len(values):
+        raise ValueError("every entry may stand once")
+    return values
+
+
+Distinct = AfterValidator(_distinct)
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, - and _")]
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="random seed; every repeat and data set gets its own stream")]
 
@@ -45,7 +55,7 @@ class Simulate(Section):
 class Complete(Section):
     """WSLC, LDPLC and instance-level propagation."""
 
-    methods: list[Literal["wslc", "ldplc", "instance"]] = Field(
+    methods: Annotated[list[Literal["wslc", "ldplc", "instance"]], Distinct] = Field(
         ["wslc", "ldplc", "instance"], min_length=1, description="completions to compute"
     )
     n_neighbors: int = Field(5, ge=1, le=50, description="neighbours of each task in the propagation graph")
@@ -66,7 +76,7 @@ class Aggregate(Section):
     methods: list[Literal["majority", "dawid_skene", "iwmv", "gtic", "wawa"]] = Field(
         ["majority", "dawid_skene", "iwmv", "gtic"], min_length=1, description="aggregators of this project"
     )
-    crowdkit: list[Literal["DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE"]] = Field(
+    crowdkit: Annotated[list[Literal["DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE"]], Distinct] = Field(
         ["DawidSkene"], description="aggregators of crowd-kit, run on the raw answers (slow: most of the stage's time)"
     )
     n_iter: int = Field(50, ge=1, le=10_000, description="rounds of the iterative aggregators at most")
@@ -85,8 +95,10 @@ class Evaluate(Section):
 class Parameters(Section):
     """All of ``params.yaml: label_completion``."""
 
-    datasets: list[Name] = Field(min_length=1, description="data sets to complete, evaluate and report")
-    simulated: list[Literal["iris", "wine", "breast_cancer", "digits"]] = Field(
+    datasets: Annotated[list[Name], Distinct] = Field(
+        min_length=1, description="data sets to complete, evaluate and report"
+    )
+    simulated: Annotated[list[Literal[TABLES]], Distinct] = Field(
         description="which of the data sets are scikit-learn tables with simulated workers"
     )
     archives: list[Literal["ldplc"]] = Field(description="public archives to fetch: ldplc = the authors' data sets")

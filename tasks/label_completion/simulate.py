@@ -3,12 +3,15 @@
 from pathlib import Path
 
 from tasks import stage
-from tasks.label_completion.params import Simulate
+from tasks.label_completion.params import TABLES, Simulate
+from tasks.stage import UserError
 
 
 @stage.command("label_completion.simulate", Simulate)
 def simulate(parameters: Simulate, name: str, *, out: Path) -> None:
     """Draw the answers of simulated workers, several repeats, for the true classes of a scikit-learn data set."""
+    if name not in TABLES:
+        raise UserError(f"params.yaml: label_completion.simulated: {name!r} is not one of {', '.join(TABLES)}")
     import pandas as pd
     from sklearn import datasets
 

@@ -106,22 +106,26 @@ def dawid_skene(answers, n_iter: int, smoothing: float) -> np.ndarray:
 
 
 def iterated_weighted_majority(answers, n_iter: int) -> np.ndarray:
-    """Labels of IWMV: v_w = C a_w − 1, ties to the first class."""
+    """Labels of IWMV: v_w = C a_w − 1; tied classes share a task in a_w, and the first of them is its label."""
     n_tasks, n_workers, n_classes = answers.shape
     weight = np.ones(n_workers)
-    label = None
+    winners = None
     for _ in range(n_iter + 1):
         votes = np.zeros((n_tasks, n_classes))
         for task, worker, said in zip(answers.task, answers.worker, answers.label, strict=True):
             votes[task, said] += weight[worker]
-        before, label = label, np.argmax(np.round(votes, 12), 1)
-        if before is not None and (before == label).all():
+        votes = np.round(votes, 9)
+        before, winners = winners, [np.flatnonzero(row == row.max()).tolist() for row in votes]
+        if before == winners:
             break
         for worker in range(n_workers):
-            own = answers.worker == worker
-            agreement = (label[answers.task[own]] == answers.label[own]).mean() if own.any() else 0
-            weight[worker] = n_classes * agreement - 1
-    return label
+            agreed = [
+                (said in winners[task]) / len(winners[task])
+                for task, who, said in zip(answers.task, answers.worker, answers.label, strict=True)
+                if who == worker
+            ]
+            weight[worker] = n_classes * (np.mean(agreed) if agreed else 0) - 1
+    return np.array([tied[0] for tied in winners])
 
 
 def krippendorff_alpha(rows: list[tuple]) -> float:

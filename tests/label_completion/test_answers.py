@@ -176,3 +176,15 @@ def test_the_given_tables_stay_as_they_are():
     complete_labels(table, features)
     pd.testing.assert_frame_equal(table, before[0])
     pd.testing.assert_frame_equal(features, before[1])
+
+
+def test_rows_left_out_are_counted():
+    """A silent loss of rows would change the items' answers."""
+    with pytest.warns(UserWarning, match="answers: 1 rows with a missing value are left out"):
+        encode(pd.DataFrame({"task": [1, 2], "worker": [1, 1], "label": ["a", None]}), on_missing="drop")
+    with pytest.warns(UserWarning, match="answers: 1 rows about tasks without features are left out"):
+        encode(
+            pd.DataFrame({"task": [1, 2], "worker": [1, 1], "label": ["a", "b"]}),
+            tasks=pd.Index([1]),
+            on_unknown_task="drop",
+        )

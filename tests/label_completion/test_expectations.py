@@ -217,20 +217,17 @@ def test_bad_completed(case, files):
     assert rule in failures("completed", files)
 
 
-@pytest.mark.xfail(reason="the cells are not compared with the votes", strict=True)
 def test_an_imputed_cell_lost(files):
     spoil(files, "completed", drop(of("ldplc", imputed=True)))
     assert failures("completed", files)
 
 
-@pytest.mark.xfail(reason="keys of cells are not checked", strict=True)
 @pytest.mark.parametrize("column", ["task", "worker"])
 def test_a_cell_of_an_unknown_task_or_worker(column, files):
     spoil(files, "completed", put(column, "z", of("ldplc", imputed=True)))
     assert failures("completed", files)
 
 
-@pytest.mark.xfail(reason="TypeError: sorts None among text", strict=True)
 def test_a_missing_method(files):
     spoil(files, "completed", put("method", None))
     assert ("completed", NOT_NULL, "method") in failures("completed", files)
@@ -241,7 +238,6 @@ def test_unknown_truth_is_allowed(files):
     assert failures("answers", files) == set()
 
 
-@pytest.mark.xfail(reason="ValueError: merges an empty table on float64", strict=True)
 def test_a_completion_without_a_matrix_is_allowed(files, workspace):
     workspace.parameters(complete={**COMPLETE, "output": "votes"})
     assert workspace.run(complete, "dataset", "--completed", "completed.parquet", "--votes", "votes.parquet")[0] == 0

@@ -110,7 +110,6 @@ def test_stage_refuses_parameters(change, message, workspace):
     assert workspace.files() == before
 
 
-@pytest.mark.xfail(reason="a traceback in place of one line", strict=True)
 def test_stage_refuses_an_unknown_table(workspace):
     workspace.parameters(simulate=PARAMETERS)
     before = workspace.files()
