@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from typing import Any
 
 import filelock
 import psutil
+import yaml
 from prefect import Task, get_client, get_run_logger
 from prefect.cache_policies import NO_CACHE
 from prefect.context import TaskRunContext
@@ -145,7 +147,6 @@ class Run:
 
     def all(self, method: str | None) -> State:
         """Run the stages of a method, publish what they made, and sum up."""
-        begin = time.time()
         if self.experiment:
             self.command(
                 "checkout of cached data", [*DVC, "checkout", "--with-deps", "--allow-missing", "--quiet", method]
@@ -154,7 +155,7 @@ class Run:
         if self.experiment:
             experiment.link_inputs(ROOT, self.root, method, stages)
         states = self.submit(stages, report=self.experiment is None)
-        artifacts.publish(self.root, method, stages, states, self.seconds, begin)
+        artifacts.publish(self.root, method, stages, states, self.seconds)
         failed = {name: state for name, state in states.items() if state.is_failed() or state.is_crashed()}
         if failed:
             return Failed(message="\n".join(state.message or name for name, state in failed.items()))
@@ -177,10 +178,11 @@ class Run:
                 for stage in stages:
                     parents = [futures[name] for name in stage.parents]
                     futures[stage.name] = runner.submit(self.task(stage), {}, wait_for=parents)
-                if report and (self.root / "tasks/report/index.py").exists():
-                    futures["report"] = runner.submit(self.report_task(), {}, wait_for=list(futures.values()))
                 for future in futures.values():
                     future.wait()
+                if report and (self.root / "tasks/report/index.py").exists():  # also where a method has failed
+                    futures["report"] = runner.submit(self.report_task(), {})
+                    futures["report"].wait()
             except BaseException:  # Ctrl-C, SIGTERM, or a cancel in the Prefect UI (TerminationSignal)
                 self.stopped.set()
                 guard.kill(f"{guard.watch()}/")  # all children; not Prefect's temporary server, which hears of the end
@@ -304,6 +306,7 @@ def _alone(root: Path) -> Iterator[None]:
         lock.acquire()
     try:
         _bury(holder)
+        _mend(root)
         holder.write_text(json.dumps({"pid": os.getpid(), "flow_run": str(flow_run.id), "mark": guard.watch()}))
         yield
     finally:
@@ -324,6 +327,38 @@ def _bury(holder: Path) -> None:
             if client.read_flow_run(note["flow_run"]).state.is_running():
                 died = Crashed(message=f"process {note['pid']} ended without reporting")
                 client.set_flow_run_state(note["flow_run"], died, force=True)
+
+
+def _mend(root: Path) -> None:
+    """DVC writes its files in place; one killed in that moment leaves them cut, and no later command would work.
+
+    Put back the dvc.lock that the last run began with (DVC's run cache knows what that run has done since), and keep
+    the present one for the next time.
+    """
+    lock, copy = root / "dvc.lock", root / ".dvc/tmp/flows-dvc.lock"
+    if lock.exists() and not _is_lock(lock):
+        if not _is_lock(copy):
+            raise UserError("dvc.lock is damaged, and there is no copy of it; restore it with: git checkout dvc.lock")
+        get_run_logger().warning("dvc.lock is damaged, as a killed dvc leaves it; the last good one is put back")
+        shutil.copyfile(copy, lock)
+    elif lock.exists():
+        partial = copy.with_suffix(".partial")
+        shutil.copyfile(lock, partial)
+        partial.replace(copy)
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            json.loads((root / ".dvc/tmp/rwlock").read_text())
+        except ValueError:
+            (root / ".dvc/tmp/rwlock").unlink()
+
+
+def _is_lock(file: Path) -> bool:
+    try:
+        content = yaml.load(file.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, ValueError, yaml.YAMLError):
+        return False
+    stages = content.get("stages", {}) if isinstance(content, dict) and "schema" in content else None
+    return isinstance(stages, dict) and all(isinstance(stage, dict) and "cmd" in stage for stage in stages.values())
 
 
 def _wait_until_reaped(rwlock: Path) -> None:

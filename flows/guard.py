@@ -39,7 +39,11 @@ def watch() -> str:
 
 
 def kill(mark: str) -> None:
-    """End all processes whose mark begins with ``mark`` (never this one): SIGTERM, after ``GRACE_S`` SIGKILL."""
+    """End all processes whose mark begins with ``mark`` (never this one): SIGTERM, after ``GRACE_S`` SIGKILL.
+
+    DVC gets no SIGTERM: it writes dvc.lock in place, and a signal in that moment would leave the file empty. When its
+    stage has ended it ends by itself.
+    """
     deadline = time.monotonic() + GRACE_S
     told = set()
     while found := [p for p in psutil.process_iter() if p.pid != os.getpid() and _mark_of(p).startswith(mark)]:
@@ -47,7 +51,7 @@ def kill(mark: str) -> None:
             try:
                 if time.monotonic() > deadline:
                     process.kill()
-                elif process.pid not in told:
+                elif process.pid not in told and "dvc" not in process.cmdline():
                     told.add(process.pid)
                     process.terminate()
             except psutil.Error:

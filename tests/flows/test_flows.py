@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from flows import guard
 from tests.flows.conftest import Toy, states, times, wait_for
 
 pytestmark = pytest.mark.e2e
@@ -292,3 +293,57 @@ def test_bad_input_is_one_line(toy: Toy) -> None:
     assert toy.run(code=1) == (
         f"error: {toy.root}/params.yaml: toy.train.rate: 7 is not allowed: input should be less than or equal to 1\n"
     )
+
+
+@pytest.mark.parametrize("left", ["", "schema: '2.0'\nstages:\n  toy-ing"])
+def test_a_damaged_lock_is_put_back(toy: Toy, left: str) -> None:
+    """DVC writes dvc.lock in place: killed in that moment, it leaves the file empty or cut."""
+    toy.run()
+    toy.run()  # begins with the complete lock, and keeps it
+    good = (toy.root / "dvc.lock").read_text()
+    (toy.root / "dvc.lock").write_text(left)
+    (toy.root / ".dvc/tmp/rwlock").write_text('{"da')
+    output = toy.run()
+    assert "dvc.lock is damaged" in output
+    assert states(output) == every("Cached")
+    assert (toy.root / "dvc.lock").read_text() == good
+
+
+def test_a_damaged_lock_without_a_copy_is_one_line(toy: Toy) -> None:
+    (toy.root / "dvc.lock").write_text("")
+    output = toy.run(code=1)
+    assert (
+        "error: toy: dvc.lock is damaged, and there is no copy of it; restore it with: git checkout dvc.lock" in output
+    )
+    assert "Traceback" not in output
+
+
+def test_dvc_itself_is_not_interrupted_while_it_ends(tmp_path: Path) -> None:
+    """The signal that empties dvc.lock is never sent; what is no DVC gets it at once."""
+    code = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(15)); print(flush=True); time.sleep(1)"
+    mark = f"/{tmp_path.name}"
+    environment = os.environ | {guard.VARIABLE: mark}
+    both = [
+        subprocess.Popen([sys.executable, "-c", code, name], env=environment, stdout=subprocess.PIPE)
+        for name in ("dvc", "stage")
+    ]
+    for process in both:
+        process.stdout.readline()
+    guard.kill(mark)
+    assert [process.wait() for process in both] == [0, 15]
+
+
+def test_a_run_that_is_ended_while_dvc_writes_its_lock_keeps_it(toy: Toy) -> None:
+    toy.run(module="flows.other")
+    toy.edit("stages:\n", "stages:\n" + "".join(f"  filler-{i}: {{cmd: 'true'}}\n" for i in range(2)), "dvc.yaml")
+    lock = toy.root / "dvc.lock"
+    content = lock.read_text()
+    # a large lock takes long to write: the moment can be met
+    filler = "".join(f"  old-{i}:\n    cmd: echo {i}\n" for i in range(3000))
+    lock.write_text(content + filler)
+    flow = toy.start("--force", module="flows.other")
+    wait_for(lambda: lock.stat().st_size < len(content + filler), 60, "the writing of the lock")
+    flow.send_signal(signal.SIGTERM)
+    flow.wait(10)
+    wait_for(lambda: not toy.processes(), 5, "the end of all processes")
+    assert toy.locked() >= OTHER_STAGES
