@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 from prefect import flow
 from prefect.states import State
 
 from flows import ROOT
 from flows.method import Force, Workers, run, start
+from tasks.stage import UserError, read_sections
 
 
 @flow(name="all_methods")
@@ -22,7 +22,7 @@ def all_methods(workers: Workers = 2, force: Force = False) -> State:
 
 def methods() -> list[str]:
     """Those with a section in params.yaml and a file in flows/."""
-    sections = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    sections = read_sections(ROOT / "params.yaml")
     return sorted(name for name in sections if (Path(__file__).parent / f"{name}.py").exists())
 
 
@@ -32,10 +32,14 @@ def command(
     force: Force = False,
 ) -> None:
     """Run every method, or one, in parallel; what has not changed is not run again."""
+    try:
+        known = methods()
+    except UserError as error:
+        sys.exit(f"error: {error}")
     if not method:
         sys.exit(start(all_methods, workers=workers, force=force))
-    if method not in methods():
-        print(f"error: there is no method {method}; methods: {', '.join(methods())}", file=sys.stderr)
+    if method not in known:
+        print(f"error: there is no method {method}; methods in params.yaml: {', '.join(known)}", file=sys.stderr)
         sys.exit(2)
     module = importlib.import_module(f"flows.{method}")
     sys.exit(start(getattr(module, method), workers=workers, force=force))

@@ -76,9 +76,11 @@ def _call(function: Callable, block: Any) -> Any:
 def _on_cluster(address: str, function: Callable, blocks: Sequence, shared: Any) -> Iterator:
     from distributed import Client
 
+    if "://" not in address:
+        raise UserError(f"METHODWORKS_SCHEDULER={address}: not an address such as tcp://host:8786")
     try:
         client = Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"METHODWORKS_SCHEDULER={address}: no Dask scheduler answers there: {reason}") from None
     with client:

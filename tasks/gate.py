@@ -8,6 +8,7 @@ nothing, prints table, column, rule, number and examples of offending rows, and 
 """
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,7 +42,13 @@ class Check:
 @stage.command(None)
 def gate(method: str, suite: str, inputs: list[Path], *, out: Path) -> None:
     """Check tables between two stages and write the verdict."""
-    checks = suite_of(method, suite)(*inputs)
+    function = suite_of(method, suite)
+    names = list(inspect.signature(function).parameters)
+    if len(inputs) != len(names):
+        raise UserError(
+            f"suite {suite} of {method} takes {len(names)} inputs ({', '.join(names)}); {len(inputs)} are given"
+        )
+    checks = function(*inputs)
     verdict = validate(suite, checks)
     faults = [
         describe(table["table"], rule) for table in verdict["tables"] for rule in table["rules"] if not rule["success"]

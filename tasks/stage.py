@@ -35,9 +35,9 @@ class UserError(Exception):
 
 
 class Parameters(BaseModel):
-    """Base of all parameter models: unknown keys are refused, values never change after reading."""
+    """Base of all parameter models: unknown keys and other types are refused, values never change after reading."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 def load_parameters(section: str, model: type[Model], file: Path = PARAMETERS_FILE) -> Model:
@@ -47,12 +47,7 @@ def load_parameters(section: str, model: type[Model], file: Path = PARAMETERS_FI
         UserError: the file or the section is missing, a key is unknown, or a value has a wrong type or range; the
             message names the full key.
     """
-    try:
-        node = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{file}: there is no such file here; run from the repository's root") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
+    node = read_sections(file)
     for depth, key in enumerate(section.split("."), start=1):
         if not isinstance(node, dict) or key not in node:
             raise UserError(f"{file}: there is no section {'.'.join(section.split('.')[:depth])}")
@@ -61,6 +56,19 @@ def load_parameters(section: str, model: type[Model], file: Path = PARAMETERS_FI
         return model.model_validate(node if node is not None else {})
     except ValidationError as error:
         raise UserError("; ".join(describe_validation(error, f"{file}: {section}"))) from None
+
+
+def read_sections(file: Path = PARAMETERS_FILE) -> dict[str, Any]:
+    """The sections of ``params.yaml`` by method, unchecked. Raises UserError where it is missing or not a YAML mapping."""
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{file}: there is no such file here; run from the repository's root") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{file}: there is no section in it; one per method is needed")
+    return content
 
 
 def describe_validation(error: ValidationError, where: str) -> list[str]:
@@ -72,6 +80,8 @@ def describe_validation(error: ValidationError, where: str) -> list[str]:
             clauses.append(f"{key}: unknown key")
         elif fault["type"] == "missing":
             clauses.append(f"{key}: missing")
+        elif fault["type"] == "value_error":  # of a validator of our own, which says it all
+            clauses.append(f"{key}: {fault['ctx']['error']}")
         else:
             clauses.append(f"{key}: {fault['input']!r} is not allowed: {fault['msg'][0].lower()}{fault['msg'][1:]}")
     return clauses
@@ -130,7 +140,7 @@ def _run(execute: Callable[..., None], module: str) -> None:
     app.command()(execute)
     try:
         app(prog_name=f"python -m {name}")
-    except UserError as error:
+    except (UserError, OSError) as error:  # a full disk, a folder that may not be written to: not a fault of the code
         print(f"error: {name}: {error}", file=sys.stderr)
         sys.exit(1)
 

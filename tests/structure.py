@@ -37,6 +37,8 @@ def module_files(command: str) -> set[str]:
     """Files of all project modules that the command's modules import, directly or not, themselves included."""
     modules = set()
     for entry in entry_modules(command):
+        if entry not in _graph().modules:
+            raise ValueError(f"{entry} is no module of the project; does every folder of it have an __init__.py?")
         modules |= {entry} | _graph().find_upstream_modules(entry)
     packages = {module.rsplit(".", depth)[0] for module in modules for depth in range(1, module.count(".") + 1)}
     return {str(_file(module).relative_to(ROOT)) for module in modules | packages}

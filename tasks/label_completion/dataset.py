@@ -21,6 +21,7 @@ class Dataset:
     truth: label by task, missing where unknown.
     classes: class names in the order that breaks ties.
     origin: where it comes from, in words.
+    simulated: whether the answers are of simulated workers.
     """
 
     answers: pd.DataFrame
@@ -28,6 +29,7 @@ class Dataset:
     truth: pd.Series
     classes: list[str]
     origin: str
+    simulated: bool = False
 
     @property
     def nominal(self) -> list[str]:
@@ -48,6 +50,7 @@ def write_dataset(folder: Path, dataset: Dataset) -> None:
     workers = pd.Index(sorted(map(str, dataset.answers["worker"].unique())), dtype="str")
     schema = {
         "origin": dataset.origin,
+        "simulated": dataset.simulated,
         "classes": dataset.classes,
         "workers": workers[argsort_identifiers(workers)].tolist(),
         "nominal": {c: list(dataset.features[c].cat.categories) for c in dataset.nominal},
@@ -68,7 +71,7 @@ def read_dataset(folder: Path) -> Dataset:
     for column, values in schema["nominal"].items():
         features[column] = pd.Categorical(features[column], categories=values)
     truth = read_table(folder / "truth.parquet", TRUTH).set_index("task")["label"]
-    return Dataset(answers, features, truth, schema["classes"], schema["origin"])
+    return Dataset(answers, features, truth, schema["classes"], schema["origin"], schema["simulated"])
 
 
 def repeats(answers: pd.DataFrame) -> dict[int, pd.DataFrame]:

@@ -33,6 +33,7 @@ def evaluate_dataset(parameters: Evaluate, name: str, folder: Path) -> dict[str,
     encoded = [encode(part, tasks=data.features.index, classes=data.classes) for part in repeats(data.answers).values()]
     metrics: dict[str, object] = {
         "data.origin": data.origin,
+        "data.simulated_workers": data.simulated,
         "data.tasks": len(truth),
         "data.features": data.features.shape[1],
         "data.classes": len(data.classes),

@@ -53,6 +53,8 @@ def prepare_features(features: pd.DataFrame, nominal: Collection[str] = (), *, w
         raise UserError(f"{where}: row {int(np.argmax(features.index.isna()))}: the task is missing")
     if features.index.has_duplicates:
         raise UserError(f"{where}: task {features.index[features.index.duplicated()][0]!r} appears more than once")
+    if isinstance(nominal, str):
+        raise UserError(f"{where}: nominal={nominal!r} is not a list of column names")
     names = set(nominal)
     absent = names.difference(features.columns)
     if absent:

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from tasks import stage
-from tasks.label_completion.params import Ingest
+from tasks.label_completion.params import Ingest, Name
 from tasks.stage import UserError
 
 WANTED = (
@@ -17,19 +19,30 @@ def ingest(parameters: Ingest, name: str, folder: Path, *, out: Path) -> None:
     """Read a folder of own data, refuse what the later stages could not use, and write it in this project's tables."""
     from tasks.label_completion.dataset import write_dataset
 
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError as error:
+        raise UserError(
+            "; ".join(stage.describe_validation(error, f"params.yaml: label_completion.ingest.{name}"))
+        ) from None
     if not folder.is_dir():
         raise UserError(f"{folder}: not a folder; it should hold {WANTED}")
     has_tables = any((folder / f"answers{ending}").exists() for ending in (".csv", ".parquet"))
-    dataset = _tables(folder, parameters) if has_tables else _ceka(folder)
-    write_dataset(out, _checked(dataset, folder, parameters))
+    try:
+        dataset = _checked((_tables if has_tables else _ceka)(folder, parameters), folder, parameters)
+    except UserError as error:
+        raise UserError(f"{error} (rows are counted from 0)" if " row " in str(error) else str(error)) from None
+    write_dataset(out, dataset)
 
 
-def _ceka(folder: Path):
+def _ceka(folder: Path, parameters: Ingest):
     import pandas as pd
 
     from tasks.label_completion.ceka import parse_arff, parse_gold, parse_response
     from tasks.label_completion.dataset import Dataset
 
+    if parameters.nominal or parameters.classes:
+        raise UserError(f"{folder}: nominal and classes are declared in CEKA's files; leave them out of params.yaml")
     table_file = _only(folder, ["*.arff", "*.arffx"])
     answer_file = _only(folder, ["*.response.txt", "*.response"])
     gold_file = _only(folder, ["*.gold.txt", "*.gold"], needed=False)
@@ -73,10 +86,18 @@ def _tables(folder: Path, parameters: Ingest):
         else:
             features[column] = series.astype("float64")
     known = [] if truth is None else list(truth["label"].dropna())
-    classes = _in_order([*answers["label"].dropna(), *known])
+    classes = parameters.classes or _in_order([*answers["label"].dropna(), *known])
     if truth is None:
         labels = pd.Series(None, index=features.index, dtype="str")
     else:
+        if truth["task"].isna().any():
+            row = int(truth["task"].isna().to_numpy().argmax())
+            raise UserError(f"{folder}/truth: row {row}, column task: the value is missing")
+        strange = (truth["label"].notna() & ~truth["label"].isin(classes)).to_numpy()
+        if strange.any():
+            row, label = int(strange.argmax()), truth["label"][strange].iloc[0]
+            allowed = ", ".join(map(repr, classes))
+            raise UserError(f"{folder}/truth: row {row}, column label: {label!r} is not one of {allowed}")
         if truth["task"].duplicated().any():
             twice = truth["task"][truth["task"].duplicated()].iloc[0]
             raise UserError(f"{folder}/truth: task {twice!r} appears more than once")
@@ -146,7 +167,7 @@ def _read(folder: Path, stem: str, columns: list[str], *, needed: bool = True):
         raise UserError(f"{file}: not a readable table: {str(error).splitlines()[0]}") from None
     for column in columns:
         if column not in table.columns:
-            raise UserError(f"{file}: column {column} is missing; there are {', '.join(map(str, table.columns))}")
+            raise UserError(f"{file}: column {column} is missing; there are {', '.join(map(repr, table.columns))}")
         series = table[column]
         nested = pd.api.types.is_object_dtype(series.dtype) and not pd.api.types.is_string_dtype(series)
         if nested or pd.api.types.is_float_dtype(series.dtype):

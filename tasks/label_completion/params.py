@@ -16,7 +16,20 @@ def _distinct(values: list) -> list:
 
 
 Distinct = AfterValidator(_distinct)
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, - and _")]
+
+
+def _not_reserved(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"the name is needed for another folder; not allowed: {', '.join(RESERVED)}")
+    return name
+
+
+RESERVED = ("checks",)  # folders beside those of the data sets
+Name = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, - and _"),
+    AfterValidator(_not_reserved),
+]
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="random seed; every repeat and data set gets its own stream")]
 
 
@@ -25,6 +38,9 @@ class Ingest(Section):
 
     path: str = Field(min_length=1, description="folder, relative to the repository's root")
     nominal: list[str] = Field([], description="feature columns that hold codes of categories (text columns always do)")
+    classes: list[str] = Field(
+        [], description="all allowed labels, in the order that breaks ties; default: those found"
+    )
     on_duplicate: Literal["error", "first", "last"] = Field(
         "error", description="two answers of one worker for one task: refuse, or keep one"
     )
@@ -36,7 +52,9 @@ class Simulate(Section):
 
     n_workers: int = Field(40, ge=1, le=10_000, description="workers per data set")
     labelling_probability: tuple[float, float] = Field(
-        (0.0, 0.1), description="each worker labels a task with a probability drawn uniformly from this range"
+        (0.0, 0.1),
+        strict=False,
+        description="each worker labels a task with a probability drawn uniformly from this range",
     )
     accuracy: Literal["uniform", "gaussian"] = Field(
         "uniform", description="worker accuracies: U(0.6, 0.9), or N(0.75, 0.15) redrawn until in [0, 1]"
@@ -107,3 +125,13 @@ class Parameters(Section):
     complete: Complete
     aggregate: Aggregate
     evaluate: Evaluate
+
+    @model_validator(mode="after")
+    def _every_data_set_has_one_origin(self) -> "Parameters":
+        for name in self.datasets:
+            if (name in self.simulated) == (name in self.ingest):
+                raise ValueError(f"datasets: {name} must stand under simulated or under ingest, and not under both")
+        for name in self.simulated:
+            if name not in self.datasets:
+                raise ValueError(f"simulated: {name} must stand under datasets too, or is made for nothing")
+        return self

@@ -46,7 +46,7 @@ def simulate(parameters: Simulate, name: str, *, out: Path) -> None:
     features = table.data.astype("float64").set_axis(pd.Index(tasks, name="task"))
     truth = pd.Series([classes[c] for c in table.target], index=features.index, name="label")
     origin = f"scikit-learn's {name}, {parameters.n_workers} simulated workers, {parameters.repeats} draws"
-    write_dataset(out, Dataset(answers, features, truth, classes, origin))
+    write_dataset(out, Dataset(answers, features, truth, classes, origin, simulated=True))
 
 
 if __name__ == "__main__":

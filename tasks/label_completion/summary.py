@@ -11,13 +11,7 @@ def summarise(metrics: dict[str, dict], study: str) -> str:
         parts += ["## What the figures say", _words(known), "## Accuracy of the inferred labels (%)", _accuracy(known)]
     if study:
         parts += ["## Simulated study over many feature tables", study]
-    parts += [
-        "## What these data do not show",
-        "Workers are simulated with errors that do not depend on the task; real workers find the same tasks hard, and "
-        "there the gain of completion is smaller. Whether a feature graph helps depends on features that carry the "
-        "classes, as those of these tables do. Agreement and confidence computed on a completed matrix say nothing of "
-        "workers or labels: its columns are near-copies of one vote. The published tables could not be compared.",
-    ]
+    parts += ["## What these data do not show", _caveats(metrics)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -31,6 +25,27 @@ def _headline(metrics: dict[str, dict]) -> str:
         instance = 100 * sum(m["accuracy.instance.majority"] for m in known) / len(known)
         text += f"; instance-level propagation, which completes nothing, reaches {instance:.1f} %"
     return f"{text} (means over {len(known)} data set{'s' * (len(known) > 1)})."
+
+
+def _caveats(metrics: dict[str, dict]) -> str:
+    lines = []
+    if any(m["data.simulated_workers"] for m in metrics.values()):
+        lines.append(
+            "Simulated workers err independently of the task; real workers find the same tasks hard, and there the gain "
+            "of completion is smaller."
+        )
+    small = [name for name, m in metrics.items() if m["data.tasks"] < 30]
+    if small:
+        lines.append(f"Fewer than 30 tasks ({', '.join(small)}): bootstrap intervals are too narrow there.")
+    if any(m["data.repeats"] == 1 for m in metrics.values()):
+        lines.append("With one set of answers the intervals cover the choice of tasks, not that of workers.")
+    lines += [
+        "Whether a feature graph helps depends on features that carry the classes.",
+        "Agreement and confidence computed on a completed matrix say nothing of workers or labels: its columns are "
+        "near-copies of one vote.",
+        "The published tables could not be compared.",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _data(metrics: dict[str, dict]) -> str:
@@ -67,10 +82,6 @@ def _words(metrics: dict[str, dict]) -> str:
                 f"- {sentence} (majority vote): {mean:+.1f} points on average; outside its interval better on {better}, "
                 f"worse on {worse}, undecided on {len(here) - better - worse} of {len(here)} data sets."
             )
-    lines.append(
-        "- Who needs labels of tasks, not the matrix, loses nothing by instance-level propagation: it costs a small part "
-        "of a full completion."
-    )
     return "\n".join(lines)
 
 

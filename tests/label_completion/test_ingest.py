@@ -189,15 +189,15 @@ BAD_TABLES = {
     ),
     "semicolons": (
         {"answers.csv": ANSWERS.replace(",", ";"), "features.csv": FEATURES},
-        "raw/answers.csv: column task is missing; there are task;worker;label",
+        "raw/answers.csv: column task is missing; there are 'task;worker;label'",
     ),
     "column absent": (
         {"answers.csv": ANSWERS.replace("label", "answer"), "features.csv": FEATURES},
-        "raw/answers.csv: column label is missing; there are task, worker, answer",
+        "raw/answers.csv: column label is missing; there are 'task', 'worker', 'answer'",
     ),
     "task absent": (
         {"answers.csv": ANSWERS, "features.csv": FEATURES.replace("task", "id")},
-        "raw/features.csv: column task is missing; there are id, f, g",
+        "raw/features.csv: column task is missing; there are 'id', 'f', 'g'",
     ),
     "no features": (
         {"answers.csv": ANSWERS, "features.csv": "task\na\nb\n"},
@@ -279,7 +279,7 @@ BAD_TABLES = {
     ),
     "truth without labels": (
         {"answers.csv": ANSWERS, "features.csv": FEATURES, "truth.csv": "task\na\n"},
-        "raw/truth.csv: column label is missing; there are task",
+        "raw/truth.csv: column label is missing; there are 'task'",
     ),
 }
 
@@ -422,3 +422,45 @@ class TestCeka:
         assert a.workers.tolist() == b.workers.tolist()
         for column in ("task", "worker", "label"):
             np.testing.assert_array_equal(getattr(a, column), getattr(b, column))
+
+
+FEW_ANSWERS = "task,worker,label\na,u,x\na,v,y\nb,u,y\n"
+FEW_FEATURES = "task,f\na,1\nb,2\nc,3\n"
+
+
+def test_declared_classes_order_ties(own):
+    files = {"answers.csv": FEW_ANSWERS, "features.csv": FEW_FEATURES}
+    assert accepted(own, files, classes=["y", "x"]).classes == ["y", "x"]
+
+
+def test_declared_classes_find_a_typo(own, workspace):
+    files = {"answers.csv": FEW_ANSWERS, "features.csv": FEW_FEATURES}
+    said = refused(own, workspace, files | {"answers.csv": FEW_ANSWERS + "c,u,z\n"}, classes=["x", "y"])
+    assert "raw/answers: row 3, column label: 'z' is not one of 'x', 'y' (rows are counted from 0)" in said
+    said = refused(own, workspace, files | {"truth.csv": "task,label\na,x\nb,zzz\n"}, classes=["x", "y"])
+    assert "raw/truth: row 1, column label: 'zzz' is not one of 'x', 'y'" in said
+
+
+def test_a_truth_without_its_task_is_told(own, workspace):
+    said = refused(
+        own, workspace, {"answers.csv": FEW_ANSWERS, "features.csv": FEW_FEATURES, "truth.csv": "task,label\n,x\n"}
+    )
+    assert "raw/truth: row 0, column task: the value is missing" in said
+
+
+def test_nominal_of_ceka_files_is_refused(own, workspace):
+    files = {
+        "a.arff": "@relation r\n@attribute f numeric\n@attribute class {x,y}\n@data\n1,x\n2,y\n",
+        "a.response.txt": "u\t0\t0\nv\t1\t1\n",
+    }
+    assert "nominal and classes are declared in CEKA's files" in refused(own, workspace, files, nominal=["f"])
+
+
+@pytest.mark.parametrize("name", ["a b", "a;b", "checks", "-x", "ü"])
+def test_odd_names_are_refused(workspace, name):
+    workspace.write("raw/answers.csv", FEW_ANSWERS)
+    workspace.write("raw/features.csv", FEW_FEATURES)
+    workspace.parameters(ingest={name: {"path": "raw"}})
+    code, said = workspace.run(ingest, "--out", "out", "--", name, "raw")
+    assert (code, said.count("\n")) == (1, 1)
+    assert said.startswith(f"error: tasks.label_completion.ingest: params.yaml: label_completion.ingest.{name}")
