@@ -235,14 +235,15 @@ def dawid_skene(answers: Answers, *, n_iter: int, tolerance: float, smoothing: f
     cell = (answers.worker.astype(np.int64) * n_classes + answers.label).astype(np.int32)  # row of the counts
     counts = np.zeros((n_workers * n_classes, n_classes))
     _count(answers.task, cell, answers.weight, posterior, counts)
+    mass = posterior.sum(0)
     before = -np.inf
     for rounds in range(1, n_iter + 1):
-        prior = np.maximum(_shares(posterior[known].sum(0, keepdims=True))[0], FLOOR)
+        prior = np.maximum(mass / max(mass.sum(), FLOOR), FLOOR)
         confusion = (counts + smoothing).reshape(n_workers, n_classes, n_classes)
         confusion /= np.maximum(confusion.sum(1, keepdims=True), FLOOR)
         np.maximum(confusion, FLOOR, out=confusion)
         likelihood = _expect(
-            answers.task_start, cell, answers.weight, prior, confusion.reshape(counts.shape), posterior, counts
+            answers.task_start, cell, answers.weight, prior, confusion.reshape(counts.shape), posterior, counts, mass
         )
         if abs(likelihood - before) <= tolerance * max(len(posterior), 1):
             break
@@ -310,17 +311,21 @@ def _count(task, cell, weight, posterior, counts):
 
 
 @njit(cache=True, nogil=True)
-def _expect(task_start, cell, weight, prior, confusion, posterior, counts):
-    """E-step into `posterior` and, in the same pass, the counts of the next M-step. Returns the log-likelihood."""
+def _expect(task_start, cell, weight, prior, confusion, posterior, counts, mass):
+    """E-step into `posterior` and, in the same pass, the counts and class masses (of tasks with answers) of the next
+    M-step. Returns the log-likelihood."""
     n_classes = len(prior)
     likelihood = 0.0
     counts[:] = 0.0
+    mass[:] = 0.0
     row = np.empty(n_classes)
     level = np.empty(n_classes)
     for i in range(len(task_start) - 1):
         begin, end = task_start[i], task_start[i + 1]
-        row[:] = prior
-        level[:] = 0.0
+        long = end - begin > 16
+        for c in range(n_classes):
+            row[c] = prior[c]
+            level[c] = 0.0
         for chunk in range(begin, end, 16):  # 17 factors of at least FLOOR stay far from underflow
             if chunk > begin:  # a class far behind after some answers may still win: each keeps its own scale
                 for c in range(n_classes):
@@ -334,7 +339,7 @@ def _expect(task_start, cell, weight, prior, confusion, posterior, counts):
                 else:
                     for c in range(n_classes):
                         row[c] *= confusion[k, c] ** w
-        if end - begin > 16:
+        if long:
             for c in range(n_classes):
                 level[c] += np.log(row[c])
             largest = level.max()
@@ -345,7 +350,9 @@ def _expect(task_start, cell, weight, prior, confusion, posterior, counts):
         likelihood += np.log(total)
         for c in range(n_classes):
             row[c] /= total
-        posterior[i] = row
+            posterior[i, c] = row[c]
+            if end > begin:
+                mass[c] += row[c]
         for a in range(begin, end):
             k, w = cell[a], weight[a]
             for c in range(n_classes):
