@@ -1,0 +1,59 @@
+"""What a trained model says of periods: scores of the sites by the ranking rules, and the predictive distribution."""
+
+import numpy as np
+import torch
+
+from tasks.bpr.model import Batch, CountModel
+from tasks.bpr.params import Rank
+from tasks.bpr.ranking import ratio_scores, topk_ratio_scores
+from tasks.bpr.training import threads, torch_generator
+
+CHUNK_CELLS = 2**21  # draws × periods × sites held at a time, 16 MB an array; another number gives other last bits
+
+
+@torch.no_grad()
+def rule_scores(
+    model: CountModel, batch: Batch, k: int, params: Rank, run: str, denominator_offset: float = 0.0
+) -> dict[str, np.ndarray]:
+    """Scores by rule, each float64 [T, S]: the exact mean; the others from M draws, the same draws for every rule.
+
+    The draws come from a generator of (seed, run), so they depend neither on other runs nor on the rules asked for.
+    `denominator_offset` is the ratio rule's, as in training.
+    """
+    with threads(1):
+        found = {"mean": model.mean(batch).contiguous().numpy()} if "mean" in params.rules else {}
+        drawn = [rule for rule in params.rules if rule != "mean"]
+        if drawn:
+            found |= _drawn_scores(model, batch, k, params, run, denominator_offset, drawn)
+    return {rule: found[rule] for rule in params.rules}
+
+
+def _drawn_scores(model, batch, k, params, run, denominator_offset, rules) -> dict[str, np.ndarray]:
+    generator = torch_generator(params.seed, run, "rank")
+    shape = batch.features.shape[:2]
+    chunk = max(1, CHUNK_CELLS // max(1, shape.numel()))
+    offset = {"ratio": denominator_offset, "topk_ratio": 0.0}
+    compute = {"ratio": ratio_scores, "topk_ratio": topk_ratio_scores}
+    total = {rule: torch.zeros(shape, dtype=torch.float64) for rule in rules}
+    kept = {rule: torch.zeros(shape[0], 1, dtype=torch.float64) for rule in rules}
+    law = model(batch)
+    for start in range(0, params.n_samples, chunk):
+        samples = law.sample(min(chunk, params.n_samples - start), generator)
+        has_events = samples.sum(-1) > 0
+        for rule in rules:  # a chunk's mean is over its draws with a denominator
+            used = has_events if offset[rule] == 0 else torch.ones_like(has_events)
+            weight = used.sum(0).to(torch.float64)[:, None]
+            total[rule] += weight * compute[rule](samples, k, offset[rule])
+            kept[rule] += weight
+    return {rule: (total[rule] / kept[rule].clamp_min(1)).numpy() for rule in rules}
+
+
+@torch.no_grad()
+def forecast(model: CountModel, batch: Batch, counts: np.ndarray) -> dict[str, np.ndarray]:
+    """`mean` and `variance` of every cell and `log_prob` of what was counted there, each float64 [T, S]."""
+    with threads(1):
+        return {
+            "mean": model.mean(batch).contiguous().numpy(),
+            "variance": model.variance(batch).contiguous().numpy(),
+            "log_prob": model.log_prob(torch.from_numpy(counts), batch).numpy(),
+        }
