@@ -1,5 +1,6 @@
 """Stage: a table of counts by site and period becomes a checked panel."""
 
+import sys
 from pathlib import Path
 
 from tasks import stage
@@ -21,6 +22,10 @@ def panel(parameters: Panel, dataset: str, source: Path, *, out: Path) -> None:
         arranged = arrange(_read(source, parameters), parameters, where=str(source), origin=source.name)
     except UserError as error:
         raise UserError(f"{error} (rows are counted from 0)" if " row " in str(error) else str(error)) from None
+    known = arranged.features[arranged.split == "train"]
+    for name, constant in zip(arranged.feature_names, (known == known[:1, :1]).all(axis=(0, 1)), strict=True):
+        if constant:
+            print(f"note: {source}: feature {name} is the same in all training cells; it cannot help", file=sys.stderr)
     write_panel(out, arranged)
 
 
