@@ -295,7 +295,7 @@ def test_experiment_with_other_own_data_beside_the_repository(toy: Toy) -> None:
 
 def test_bad_input_is_one_line(toy: Toy) -> None:
     output = toy.run("nonsense", module="flows", code=2)
-    assert output == "error: there is no method nonsense; methods: other, toy\n"
+    assert output == "error: there is no method nonsense; methods in params.yaml: other, toy\n"
     run = with_parameters(toy, {"ingest": {"path": "x"}, "train": {"rate": 2}})
     output = run.communicate(timeout=60)[0]
     assert run.returncode
