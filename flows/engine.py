@@ -8,6 +8,7 @@ runs, so children of one workspace really run in parallel.
 import contextlib
 import json
 import os
+import queue
 import re
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ import yaml
 from prefect import Task, get_client, get_run_logger
 from prefect.cache_policies import NO_CACHE
 from prefect.context import TaskRunContext
+from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
 from prefect.states import Completed, Crashed, Failed, State
 from prefect.task_runners import ThreadPoolTaskRunner
@@ -110,6 +112,15 @@ def _stage(node: Any, names: dict, graph: Any, stale: bool, root: Path) -> Stage
     )
 
 
+def by_length(stages: list[Stage]) -> list[Stage]:
+    """Stages in the order in which to start them where several can run: those with the longest way to the end first."""
+    length: dict[str, int] = {stage.name: 1 for stage in stages}
+    for stage in reversed(stages):  # parents come first in the list
+        for parent in stage.parents:
+            length[parent] = max(length[parent], length[stage.name] + 1)
+    return sorted(stages, key=lambda stage: -length[stage.name])
+
+
 def run(method: str | None, parameters: BaseModel | None = None, workers: int = 2, force: bool = False) -> State:
     """Run a method (None: everything) inside a Prefect flow; parameters that differ from params.yaml: an experiment.
 
@@ -172,14 +183,31 @@ class Run:
 
     def submit(self, stages: list[Stage], report: bool) -> dict[str, State]:
         """One Prefect task per stage, each after its parents, and one for the report page; wait for all."""
+        waiting = {stage.name: set(stage.parents) for stage in by_length(stages)}
+        tasks = {stage.name: self.task(stage) for stage in stages}
+        parents = {stage.name: stage.parents for stage in stages}
+        futures: dict[str, PrefectFuture] = {}
+        ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         with ThreadPoolTaskRunner(max_workers=self.workers) as runner:
+
+            def submit(name: str) -> None:
+                needed = [futures[parent] for parent in parents[name]]
+                futures[name] = runner.submit(tasks[name], {}, wait_for=needed)
+                futures[name].add_done_callback(lambda _: ended.put(name))
+
             try:
-                futures = {}
-                for stage in stages:
-                    parents = [futures[name] for name in stage.parents]
-                    futures[stage.name] = runner.submit(self.task(stage), {}, wait_for=parents)
-                for future in futures.values():
-                    future.wait()
+                # Prefect lets a task wait for its parents in one of the pool's threads: a stage is submitted when
+                # it can run, and never before, or it would keep a thread from another one.
+                running = 0
+                while waiting or running:
+                    for name in [name for name, left in waiting.items() if not left][: self.workers - running]:
+                        del waiting[name]
+                        submit(name)
+                        running += 1
+                    done = ended.get()
+                    running -= 1
+                    for left in waiting.values():
+                        left.discard(done)
                 if report and (self.root / "tasks/report/index.py").exists():  # also where a method has failed
                     futures["report"] = runner.submit(self.report_task(), {})
                     futures["report"].wait()

@@ -7,6 +7,7 @@ gate writes its verdict; downstream stages depend on that file and so cannot run
 nothing, prints table, column, rule, number and examples of offending rows, and exits with 1.
 """
 
+import gc
 import importlib
 import inspect
 import sys
@@ -42,6 +43,7 @@ class Check:
 @stage.command(None)
 def gate(method: str, suite: str, inputs: list[Path], *, out: Path) -> None:
     """Check tables between two stages and write the verdict."""
+    gc.disable()  # importing Great Expectations makes very many objects: a third of its time; the process ends soon
     function = suite_of(method, suite)
     names = list(inspect.signature(function).parameters)
     if len(inputs) != len(names):

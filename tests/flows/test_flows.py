@@ -91,6 +91,18 @@ def test_independent_stages_overlap_when_they_may(toy: Toy, workers: str) -> Non
     assert (max(begin_left, begin_right) < min(end_left, end_right)) == (workers == "2")
 
 
+def test_a_stage_that_waits_for_another_keeps_no_place_from_a_third(toy: Toy) -> None:
+    with (toy.root / "dvc.yaml").open("a") as file:  # by name between left and right
+        file.write("  other-next: {cmd: python steps.py next data/other/next.txt, deps: [data/other/left.txt],")
+        file.write(" outs: [data/other/next.txt]}\n")
+    toy.edit("deps: [data/other/left.txt,", "deps: [data/other/next.txt, data/other/left.txt,", "dvc.yaml")
+    toy.order("slow-left")
+    toy.order("slow-right")
+    toy.run("--workers", "2", module="flows.other")
+    (begin_left, end_left), (begin_right, end_right) = times(toy, "left"), times(toy, "right")
+    assert max(begin_left, begin_right) < min(end_left, end_right)
+
+
 def test_failure_stops_what_depends_on_it_and_nothing_else(toy: Toy) -> None:
     toy.order("fail-train-b")
     output = toy.run(code=1)
@@ -283,7 +295,7 @@ def test_experiment_with_other_own_data_beside_the_repository(toy: Toy) -> None:
 
 def test_bad_input_is_one_line(toy: Toy) -> None:
     output = toy.run("nonsense", module="flows", code=2)
-    assert output == "error: there is no method nonsense; methods: other, toy\n"
+    assert output == "error: there is no method nonsense; methods in params.yaml: other, toy\n"
     run = with_parameters(toy, {"ingest": {"path": "x"}, "train": {"rate": 2}})
     output = run.communicate(timeout=60)[0]
     assert run.returncode
