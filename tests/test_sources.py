@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tasks.sources import download, unzip
+from tasks.sources import download, download_wheel, extract, unzip
 from tasks.stage import UserError
 
 CONTENT = b"data" * 1000
@@ -111,4 +111,77 @@ def test_a_bomb_and_a_damaged_archive_are_refused(tmp_path):
     (tmp_path / "c.zip").write_bytes(good.replace(b"0" * 50, b"1" * 50))
     with pytest.raises(UserError, match="is damaged"):
         unzip(tmp_path / "c.zip", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+MEMBERS = {"toy/table.csv": "table.csv", "toy-1.0.dist-info/licenses/LICENSE": "LICENSE"}
+
+
+@pytest.fixture
+def wheels(tmp_path, monkeypatch):
+    """A folder that pip looks into instead of an index, with the wheel toy 1.0; returns the wheel's SHA-256."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    about = [
+        (
+            "toy-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: toy\nVersion: 1.0\nRequires-Dist: absent-package\n",
+        ),
+        ("toy-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+        ("toy-1.0.dist-info/RECORD", ""),
+        ("toy-1.0.dist-info/licenses/LICENSE", "free"),
+        ("toy/__init__.py", "raise SystemExit('code of the package ran')"),
+        ("toy/table.csv", "site,period,count\n"),
+    ]
+    wheel = archive(folder / "toy-1.0-py3-none-any.whl", about)
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONSTRAINT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+def test_a_pinned_wheel_is_fetched_and_only_the_wanted_members_leave_it(wheels, tmp_path):
+    wheel = download_wheel("toy==1.0", tmp_path / "got", sha256=wheels)
+    assert [p.name for p in (tmp_path / "got").iterdir()] == ["toy-1.0-py3-none-any.whl"]
+    extract(wheel, MEMBERS, tmp_path / "out")
+    assert {p.name: p.read_text() for p in (tmp_path / "out").iterdir()} == {
+        "table.csv": "site,period,count\n",
+        "LICENSE": "free",
+    }
+
+
+def test_a_wheel_with_another_hash_is_refused(wheels, tmp_path):
+    message = f"^toy==1.0: could not be fetched by pip: not the pinned file: SHA-256 {wheels}$"
+    with pytest.raises(UserError, match=message):
+        download_wheel("toy==1.0", tmp_path / "got", sha256="0" * 64)
+    assert not (tmp_path / "got").exists()
+
+
+def test_a_wheel_that_is_nowhere_is_told_in_one_line(wheels, tmp_path):
+    with pytest.raises(UserError, match=r"^toy==2.0: could not be fetched by pip: [^\n]+$") as error:
+        download_wheel("toy==2.0", tmp_path / "got", sha256=wheels)
+    assert "No matching distribution found" in str(error.value)
+    assert not (tmp_path / "got").exists()
+
+
+@pytest.mark.parametrize(
+    ("members", "limit", "message"),
+    [
+        ({"toy/absent.csv": "x"}, 100, "there is no member 'toy/absent.csv'"),
+        (MEMBERS, 20, "unpacks to more than 20 bytes; refused"),
+    ],
+)
+def test_members_that_lack_or_are_too_large_are_refused(wheels, tmp_path, members, limit, message):
+    with pytest.raises(UserError, match=f"^toy-1.0-py3-none-any.whl: {message}$"):
+        extract(tmp_path / "index/toy-1.0-py3-none-any.whl", members, tmp_path / "out", max_bytes=limit)
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_members_are_refused(tmp_path):
+    good = archive(tmp_path / "a.zip", [("a", "0" * 100)]).read_bytes()
+    (tmp_path / "b.zip").write_bytes(good.replace(b"0" * 50, b"1" * 50))
+    with pytest.raises(UserError, match=r"^b.zip: not a readable zip archive: Bad CRC-32"):
+        extract(tmp_path / "b.zip", {"a": "a"}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
