@@ -104,7 +104,7 @@ def _rows(scores: Any, counts: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     check_shape("counts", counts, "scores", np.shape(scores))
     check_counts("counts", counts)
     scores = _matrix(scores, k)
-    return scores, counts.astype(np.float64, copy=False).reshape(scores.shape)
+    return scores, np.ascontiguousarray(counts, np.float64).reshape(scores.shape)  # any layout, the same bits
 
 
 def _matrix(scores: Any, k: int) -> np.ndarray:
@@ -114,7 +114,7 @@ def _matrix(scores: Any, k: int) -> np.ndarray:
         raise ValueError(f"scores has shape {list(scores.shape)}; allowed: [sites] or [periods, sites], not empty")
     check_k(k, scores.shape[-1])
     check_finite("scores", scores)
-    return np.atleast_2d(scores.astype(np.float64, copy=False))
+    return np.atleast_2d(np.ascontiguousarray(scores, np.float64))
 
 
 def _reached(scores: np.ndarray, counts: np.ndarray, k: int) -> np.ndarray:

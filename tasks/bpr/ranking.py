@@ -146,7 +146,10 @@ def _scores(scores: Scores, samples: Any, weights: Any) -> Any:
 
 
 def _double(values: Any) -> Any:
-    return values.astype(np.float64) if isinstance(values, np.ndarray) else values.double()
+    """In double precision and in row order, so that the last bits do not depend on the layout in memory."""
+    if isinstance(values, np.ndarray):
+        return np.ascontiguousarray(values, np.float64)
+    return values.double().contiguous()
 
 
 def _sum_of_largest(values: Any, k: int) -> Any:
