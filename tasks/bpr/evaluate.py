@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tasks import stage
-from tasks.bpr.params import Parameters
+from tasks.bpr.params import Evaluate, Parameters
 
 
 @stage.command("bpr", Parameters)
@@ -14,22 +14,22 @@ def evaluate(parameters: Parameters, data: Path, *, out: Path) -> None:
     # one stage for all data sets: its folder is written anew, so that a data set that was dropped leaves no metrics
     out.mkdir()
     for name in stage.progress(parameters.datasets, "evaluate"):
-        found = evaluate_dataset(parameters, name, data / name)
+        found = evaluate_dataset(parameters.evaluate, name, data / name, trained=name in parameters.train)
         write_json(out / f"{name}.json", found)
 
 
-def evaluate_dataset(parameters: Parameters, name: str, folder: Path) -> dict[str, object]:
+def evaluate_dataset(parameters: Evaluate, name: str, folder: Path, *, trained: bool) -> dict[str, object]:
     """The metrics of one data set, from its folder."""
     from tasks.bpr.dataset import read_panel
     from tasks.bpr.evaluation import describe_panel, describe_training, evaluate_panel, flat
 
     panel = read_panel(folder / "panel")
-    predictions, runs = read_predictions(folder, panel, trained=name in parameters.train)
+    predictions, runs = read_predictions(folder, panel, trained=trained)
     metrics = describe_panel(panel)
     if runs is not None:
         metrics |= describe_training(runs)
-    generator = stage.random_generator(parameters.evaluate.seed, name)
-    metrics |= evaluate_panel(panel.part("valid", "test"), predictions, generator, parameters.evaluate)
+    generator = stage.random_generator(parameters.seed, name)
+    metrics |= evaluate_panel(panel.part("valid", "test"), predictions, generator, parameters)
     return flat(metrics)
 
 

@@ -86,8 +86,7 @@ def reached(metrics: dict[str, dict], path: Path, confidence: float) -> None:
     """BPR of every forecast with its interval, one panel per data set, with the lines of chance and of the oracle."""
     plt = start()
     looks = colours(metrics)
-    rows = max(len(forecasts_of(values)) for values in metrics.values())
-    fig, axes = _panels(plt, metrics, 0.8 + 0.19 * rows, 4.9)
+    fig, axes = _panels(plt, [0.9 + 0.19 * len(forecasts_of(values)) for values in metrics.values()], 4.9)
     for axis, (name, values) in zip(axes, metrics.items(), strict=True):
         forecasts = forecasts_of(values)[::-1]
         for row, forecast in enumerate(forecasts):
@@ -122,8 +121,7 @@ def differences(metrics: dict[str, dict], path: Path, confidence: float) -> None
     plt = start()
     looks = colours(metrics)
     compared = {name: differences_of(values) for name, values in metrics.items()}
-    rows = max(map(len, compared.values()))
-    fig, axes = _panels(plt, metrics, 0.8 + 0.19 * rows, 4.9)
+    fig, axes = _panels(plt, [0.9 + 0.19 * len(rows) for rows in compared.values()], 4.9)
     for axis, (name, values) in zip(axes, metrics.items(), strict=True):
         found = list(compared[name].items())[::-1]
         for row, (forecast, key) in enumerate(found):
@@ -158,7 +156,7 @@ def frontier(runs: dict[str, pd.DataFrame], metrics: dict[str, dict], path: Path
     """
     plt = start()
     looks = colours(metrics)
-    fig, axes = _panels(plt, runs, 3.4, 4.9)
+    fig, axes = _panels(plt, [3.4] * len(runs), 4.9)
     for axis, (name, rows) in zip(axes, runs.items(), strict=True):
         values = metrics[name]
         for model, part in rows.groupby("model", sort=False):
@@ -171,7 +169,7 @@ def frontier(runs: dict[str, pd.DataFrame], metrics: dict[str, dict], path: Path
             if values[f"{key}.low"] is not None:
                 band = f"its {confidence:.0%} interval {values['data.interval']}"
                 axis.axhspan(values[f"{key}.low"], values[f"{key}.high"], color=AVERAGE, alpha=0.1, lw=0, label=band)
-            axis.legend(frameon=False, fontsize=7, loc="lower left")
+            axis.legend(frameon=False, fontsize=7)
         rules = ", ".join(RULES[rule] for rule in rows["rule"].unique())
         axis.set_title(f"{name}: {_periods(values)}, ranking rule: {rules}")
         axis.set_xlabel("negative log-likelihood (nats per site and period; left is better)")
@@ -208,6 +206,8 @@ def training(epochs: dict[str, pd.DataFrame], metrics: dict[str, dict], path: Pa
                     )
             if quantity == "nll" and (table[["train_nll", "valid_nll"]].stack() > 0).all():
                 axis.set_yscale("log")
+                for kind in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
+                    kind("{x:g}")
             axis.set_title(f"{name}: {'events reached' if quantity == 'bpr' else 'fit of the counts'}")
             axis.set_xlabel("epoch")
             axis.set_ylabel(unit)
@@ -229,7 +229,7 @@ def sites(maps: dict[str, dict], path: Path) -> None:
             `forecast` and `period` (texts).
     """
     plt = start()
-    fig, axes = _panels(plt, maps, 4.4, 4.9)
+    fig, axes = _panels(plt, [4.4] * len(maps), 4.9)
     for axis, (name, found) in zip(axes, maps.items(), strict=True):
         latitude, longitude = found["coordinates"].T
         chosen, best = found["chosen"], found["best"]
@@ -241,7 +241,7 @@ def sites(maps: dict[str, dict], path: Path) -> None:
         ):
             axis.scatter(longitude[mask], latitude[mask], label=f"{label} ({int(mask.sum())})", **style)
         axis.set_aspect(1 / math.cos(math.radians(float(np.mean(latitude)))))
-        axis.set_title(f"{name}, {found['period']}\nchosen by: {found['forecast']}")
+        axis.set_title(f"{name}, period {found['period']}\nchosen by: {found['forecast']}")
         axis.set_xlabel("longitude (degrees)")
         axis.set_ylabel("latitude (degrees)")
         axis.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
@@ -275,13 +275,15 @@ def _legend_of_models(plt, fig, looks: dict, more: list | None = None, *, lines:
     fig.legend(handles=handles, loc="upper center", ncols=6, bbox_to_anchor=(0.5, 0.0), frameon=False)
 
 
-def _panels(plt, metrics: dict, height: float, width: float):
-    columns = min(2, len(metrics))
-    rows = -(-len(metrics) // columns)
-    fig, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows + 0.6), squeeze=False)
-    for axis in axes.flat[len(metrics) :]:
+def _panels(plt, heights: list[float], width: float):
+    """Two panels side by side, as high (inches) as the higher of the two."""
+    columns = min(2, len(heights))
+    rows = [max(heights[i : i + columns]) for i in range(0, len(heights), columns)]
+    size = width * columns, sum(rows) + 0.6
+    fig, axes = plt.subplots(len(rows), columns, figsize=size, squeeze=False, height_ratios=rows)
+    for axis in axes.flat[len(heights) :]:
         axis.set_visible(False)
-    return fig, list(axes.flat[: len(metrics)])
+    return fig, list(axes.flat[: len(heights)])
 
 
 def _interval(axis, values: dict, key: str, y: float, colour: str, marker: str) -> None:

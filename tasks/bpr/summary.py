@@ -96,7 +96,7 @@ def _words_of(m: dict, confidence: float) -> str:
         events = m[f"reached.{model}"] - m[f"reached.{average}"]
         sentences.append(
             f"The model chosen on validation ({name_of(model)}) differs by {estimate(m, key, signed=True)}, "
-            f"{events:+.1f} events over all test periods: {said}"
+            f"{_signed(events)} events over all test periods: {said}"
         )
     verdicts = _verdicts(m)
     if verdicts:
@@ -280,6 +280,10 @@ def number(value: float | None, *, signed: bool = False) -> str:
     if value is None:
         return "–"
     return (f"{value:+.3f}" if signed else f"{value:.3f}").replace("-", "−")
+
+
+def _signed(events: float) -> str:
+    return f"{events:+.1f}".replace("-", "−")
 
 
 def _ordered(lists: Iterable[Iterable[str]]) -> list[str]:
