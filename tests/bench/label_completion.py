@@ -7,20 +7,15 @@ between two things measured in turn in the same run. Peak memory is measured in 
 
 import json
 import multiprocessing
-import os
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-import tasks  # noqa: F401  (one BLAS thread, before numpy)
+from tests.bench.measure import ROOT, cpu_seconds, memory_mb, pipeline, reset_peak, row, write
 
 import numpy as np  # isort: skip
 import pandas as pd  # isort: skip
 
-ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared/data/ldplc"
 # Authors' Java (LDPLC.java, exact QP in place of MATLAB's), CPU seconds, measured elsewhere: for orientation only.
 JAVA = {"labelme": 11.9, "reuters": 17.1}
@@ -37,17 +32,6 @@ def simulated(n_tasks: int, n_workers: int, n_answers: int, n_classes: int, n_fe
     right = generator.random(len(task)) < generator.uniform(0.6, 0.9, n_workers)[worker]
     wrong = (truth[task] + generator.integers(1, n_classes, len(task))) % n_classes
     return pd.DataFrame({"task": task, "worker": worker, "label": np.where(right, truth[task], wrong)}), features, truth
-
-
-def cpu_seconds(function: Callable[[], object], runs: int = 5) -> float:
-    """Smallest CPU time of several runs, after one that is not counted."""
-    function()
-    best = np.inf
-    for _ in range(runs):
-        begin = time.process_time()
-        function()
-        best = min(best, time.process_time() - begin)
-    return best
 
 
 def real_set(name: str):
@@ -80,7 +64,7 @@ def large(memory: multiprocessing.Queue, size: tuple, return_: str) -> None:
     answers, features, _ = simulated(60, 20, 300, size[3], size[4])
     complete_labels(answers, features, return_=return_).labels  # noqa: B018  (compiles)
     answers, features, truth = simulated(*size)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    reset_peak()
     before = memory_mb("VmRSS")
     begin = time.process_time()
     done = complete_labels(answers, features, return_=return_)
@@ -90,12 +74,6 @@ def large(memory: multiprocessing.Queue, size: tuple, return_: str) -> None:
     above = peak - before
     accuracy = float((done.votes.to_numpy().argmax(1) == truth).mean())
     memory.put((seconds, above, peak, accuracy, None if labels is None else labels.shape))
-
-
-def memory_mb(field: str) -> float:
-    """Of this process; not ru_maxrss, which a child takes over from its parent."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
 
 
 def scales(full: bool) -> list[dict]:
@@ -155,59 +133,9 @@ def _round(fit: Callable[[int], object], short: int, long: int) -> float:
     return (times[1] - times[0]) / (long - short)
 
 
-def pipeline() -> list[dict]:
-    """The default run in a fresh clone: CPU of plain `dvc repro`, a second run, and the flow with two workers."""
-    from tests.e2e.conftest import project_copy
-
-    rows = []
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        clone = project_copy(Path(folder) / "plain")
-        clone.run("dvc", "--wait-for-lock", "repro", "-q", "label_completion")  # compiles; not counted
-        plain, cpu = timed(clone, "dvc", "--wait-for-lock", "repro", "-q", "--force", "label_completion")
-        again, _ = timed(clone, "dvc", "--wait-for-lock", "repro", "-q", "label_completion")
-        flow, _ = timed(clone, "flows.label_completion", "--workers", "2", "--force")
-        rows.append(row("dvc repro label_completion, defaults", cpu, "CPU s", 120))
-        rows.append(row("  second run, nothing to do", again, "s", 3))
-        rows.append(row("  wall time of plain dvc repro", plain, "s"))
-        rows.append(row("  flow with 2 workers, with Prefect's start, / plain dvc repro", flow / plain, "×", 1))
-        changed = clone.git("status", "--porcelain")
-        rows.append(row("  tracked files changed by the three runs", len(changed.splitlines()), "files", 0.5))
-    return rows
-
-
-def timed(clone, *command: str) -> tuple[float, float]:
-    """(wall seconds, CPU seconds of the process and all that it waited for)."""
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    clone.run(*command)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.monotonic() - begin, cpu
-
-
-def row(name: str, value: float, unit: str, bound: float | None = None) -> dict:
-    """One line of the table. `bound`: at most this, or at least −bound where it is negative."""
-    met = None if bound is None else value >= -bound if bound < 0 else value <= bound
-    wanted = "" if bound is None else f"{'≥' if bound < 0 else '≤'} {abs(bound):g}"
-    print(
-        f"{name:<75} {value:>10.3g} {unit:<6} {wanted:<8} {'' if met is None else 'met' if met else 'MISSED'}",
-        flush=True,
-    )
-    return {"name": name.strip(), "value": float(f"{value:.3g}"), "unit": unit, "wanted": wanted, "met": met}
-
-
 def main() -> None:
-    rows = [*real_sets(), *dawid_skene(), *scales(full="--quick" not in sys.argv), *pipeline()]
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    result = {"machine": f"{cpu}, {os.cpu_count()} CPUs", "commit": commit.stdout.strip(), "rows": rows}
-    out = ROOT / "reports/label_completion/benchmark.json"
-    out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    sys.exit(any(r["met"] is False for r in rows))
+    rows = [*real_sets(), *dawid_skene(), *scales(full="--quick" not in sys.argv), *pipeline("label_completion", 120)]
+    write("label_completion", rows)
 
 
 if __name__ == "__main__":
