@@ -10,7 +10,7 @@ from tasks.bpr.metrics import bpr
 from tasks.bpr.model import Law
 from tasks.bpr.params import Train
 from tasks.bpr.ranking import delta_ratio_scores, ratio_scores
-from tasks.bpr.topk import mean_field_top_k, perturbed_top_k
+from tasks.bpr.topk import mean_field_top_k, perturbed_bpr
 
 TOLERANCE = 1e-9  # a BPR this near to epsilon reaches it
 
@@ -126,26 +126,26 @@ class Objective:
     ) -> torch.Tensor:
         """B_t: share of the oracle's events that a soft choice of K sites reaches; 0 in periods without events."""
         sigma = self.sigma(scores, target.k)
-        if self.params.estimator == "monte_carlo":
-            mask = perturbed_top_k(
-                scores,
-                target.k,
-                sigma=sigma,
-                n_samples=self.params.n_perturbations if noise is None else len(noise),
-                noise=noise,
-                baseline=self.params.baseline,
-                antithetic=self.params.baseline and noise is None,
-                generator=generator,
-            )
-        else:
-            mask = mean_field_top_k(scores, target.k, sigma=sigma)
-        return (mask * target.share).sum(-1)
+        if self.params.estimator == "deterministic":
+            return (mean_field_top_k(scores, target.k, sigma=sigma) * target.share).sum(-1)
+        return perturbed_bpr(
+            scores,
+            target.counts,
+            target.k,
+            sigma=sigma,
+            n_samples=self.params.n_perturbations if noise is None else None,
+            noise=noise,
+            baseline=self.params.baseline,
+            antithetic=self.params.baseline,
+            generator=generator,
+        )
 
     def shortfall(self, reached: torch.Tensor, target: Target) -> torch.Tensor:
-        """max(ε − BPR, 0) for every period, or of their mean in every period; 0 in periods without events."""
+        """max(ε − BPR, 0), ε with its margin, for every period, or of their mean in every period; 0 without events."""
+        aim = min(self.epsilon + self.params.margin, 1.0)
         if self.params.aggregate == "mean" and target.has_events.any():
             reached = reached[target.has_events].mean().expand(reached.shape)
-        gap = torch.where(target.has_events, self.epsilon - reached, 0.0)
+        gap = torch.where(target.has_events, aim - reached, 0.0)
         return torch.where(gap > TOLERANCE, gap, 0.0)
 
     def _decision(

@@ -45,7 +45,9 @@ class Columns(Section):
     site: str = "site"
     period: str = "period"
     count: str = "count"
-    exposure: str | None = Field(None, description="people or area at risk, > 0: the expected count is proportional to it")
+    exposure: str | None = Field(
+        None, description="people or area at risk, > 0: the expected count is proportional to it"
+    )
     latitude: str | None = Field(None, description="degrees, constant per site")
     longitude: str | None = Field(None, description="degrees, constant per site")
 
@@ -61,7 +63,10 @@ class Panel(Section):
     )
     lags: int = Field(2, ge=0, le=50, description="counts of the last periods as features lag1, lag2, …")
     neighbours: int = Field(
-        0, ge=0, le=100, description="last period's mean count of the nearest sites as a feature; 0: off; needs coordinates"
+        0,
+        ge=0,
+        le=100,
+        description="last period's mean count of the nearest sites as a feature; 0: off; needs coordinates",
     )
     history: int = Field(0, ge=0, description="first periods, used only for lags and averages")
     valid: int = Field(1, ge=1, description="periods before the test, for the choice of the checkpoint")
@@ -81,7 +86,9 @@ class Baselines(Section):
         ["ridge", "poisson", "boosted_trees"], description="scikit-learn's regressions on the panel's features"
     )
     alphas: list[Annotated[float, Field(ge=0)]] = Field(
-        [0.01, 1.0, 100.0, 10_000.0], min_length=1, description="penalties that ridge and Poisson choose from by validation"
+        [0.01, 1.0, 100.0, 10_000.0],
+        min_length=1,
+        description="penalties that ridge and Poisson choose from by validation",
     )
     n_samples: int = Field(
         1000, ge=10, le=1_000_000, description="at most so many training periods as draws of the empirical joint law"
@@ -93,10 +100,13 @@ class Train(Section):
     """Training of one panel's model by maximum likelihood, by BPR, and by both (DAML)."""
 
     model: Literal["negative_binomial", "poisson", "truncated_normal_mixture"] = Field(
-        "negative_binomial", description="law of the counts; the mixture has one set of components for all sites, no features"
+        "negative_binomial",
+        description="law of the counts; the mixture has one set of components for all sites, no features",
     )
     link: Literal["softplus", "exp"] = Field("softplus", description="from the linear predictor to the mean")
-    site_effects: bool = Field(True, description="an intercept and a slope in time for every site, with a Gaussian prior")
+    site_effects: bool = Field(
+        True, description="an intercept and a slope in time for every site, with a Gaussian prior"
+    )
     components: int = Field(2, ge=1, le=20, description="components of the mixture")
     objectives: Annotated[list[Literal["ml", "bpr", "daml"]], Distinct] = Field(
         ["ml", "bpr", "daml"], min_length=1, description="what to maximise: the likelihood, BPR, or both"
@@ -104,7 +114,9 @@ class Train(Section):
     epsilons: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Distinct] = Field(
         [1.0], min_length=1, description="DAML: the least BPR wanted in training; one model for each"
     )
-    seeds: Annotated[list[Seed], Distinct] = Field([0, 1, 2, 3, 4], min_length=1, description="starts of the parameters")
+    seeds: Annotated[list[Seed], Distinct] = Field(
+        [0, 1, 2, 3, 4], min_length=1, description="starts of the parameters"
+    )
     epochs: int = Field(300, ge=0, le=1_000_000, description="full-batch Adam steps")
     learning_rate: float = Field(0.01, gt=0, le=10)
     estimator: Literal["deterministic", "monte_carlo"] = Field(
@@ -118,27 +130,42 @@ class Train(Section):
     n_samples: int = Field(100, ge=2, le=100_000, description="Monte Carlo: draws of the counts (M)")
     n_perturbations: int = Field(100, ge=2, le=100_000, description="Monte Carlo: draws of the scores' noise (J)")
     denominator_offset: float = Field(
-        0.0, ge=0, description="added to the total in the ratio score; 0: draws without events are left out; 1: as published"
+        0.0,
+        ge=0,
+        description="added to the total in the ratio score; 0: draws without events are left out; 1: as published",
     )
     sigma: float | None = Field(
-        None, gt=0, description="noise of the smoothed top-K in units of the ratio score; default: sigma_scale × K-th score"
+        None,
+        gt=0,
+        description="noise of the smoothed top-K in units of the ratio score; default: sigma_scale × K-th score",
     )
-    sigma_scale: float = Field(0.5, gt=0, le=100, description="used where sigma is not given; recomputed every epoch")
+    sigma_scale: float = Field(0.25, gt=0, le=100, description="used where sigma is not given; recomputed every epoch")
     bpr_weight: float = Field(30.0, ge=0, description="lambda: weight of BPR beside the likelihood (DAML, BPR)")
     constraint: Literal["hard", "smoothed"] = Field(
         "hard", description="which BPR is compared with epsilon; the gradient is always the smoothed one's"
     )
+    margin: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="aimed at above epsilon, because steps swing about what they aim at; 0: as published",
+    )
     aggregate: Literal["every", "mean"] = Field("every", description="epsilon in every period, or in their mean")
     multiplier_step: float = Field(
-        0.0, ge=0, description="augmented Lagrangian: growth of a period's weight per unit of shortfall; 0: fixed weight"
+        0.0,
+        ge=0,
+        description="augmented Lagrangian: growth of a period's weight per unit of shortfall; 0: fixed weight",
     )
     multiplier_max: float = Field(1000.0, gt=0, description="augmented Lagrangian: largest weight of a period")
     multiplier_every: int = Field(10, ge=1, description="augmented Lagrangian: epochs between updates of the weights")
     prior: Literal["mvn", "quadratic"] = Field(
-        "mvn", description="of the site effects: full Gaussian log density, or without its log-determinant (as published)"
+        "mvn",
+        description="of the site effects: full Gaussian log density, or without its log-determinant (as published)",
     )
     validate_every: int = Field(10, ge=1, description="epochs between looks at the validation periods")
-    keep: Literal["best", "last"] = Field("best", description="parameters to keep: best on validation, or of the last epoch")
+    keep: Literal["best", "last"] = Field(
+        "best", description="parameters to keep: best on validation, or of the last epoch"
+    )
     threads: int = Field(1, ge=1, le=256, description="threads of torch; another number gives other bits")
 
 
@@ -157,7 +184,9 @@ class Evaluate(Section):
 
     confidence: float = Field(0.95, gt=0.5, lt=1, description="coverage of the intervals")
     n_resamples: int = Field(1000, ge=100, le=100_000, description="resamples of the sites, without replacement")
-    share: float = Field(0.8, gt=0, lt=1, description="share of the sites in each resample; K stays the same share of them")
+    share: float = Field(
+        0.8, gt=0, lt=1, description="share of the sites in each resample; K stays the same share of them"
+    )
     seed: Seed = 1
 
 

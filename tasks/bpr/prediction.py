@@ -5,7 +5,7 @@ import torch
 
 from tasks.bpr.model import Batch, CountModel
 from tasks.bpr.params import Rank
-from tasks.bpr.ranking import ratio_scores, topk_ratio_scores
+from tasks.bpr.ranking import Scores
 from tasks.bpr.training import threads, torch_generator
 
 CHUNK_CELLS = 2**21  # draws × periods × sites held at a time, 16 MB an array; another number gives other last bits
@@ -30,22 +30,15 @@ def rule_scores(
 
 def _drawn_scores(model, batch, k, params, run, denominator_offset, rules) -> dict[str, np.ndarray]:
     generator = torch_generator(params.seed, run, "rank")
-    shape = batch.features.shape[:2]
-    chunk = max(1, CHUNK_CELLS // max(1, shape.numel()))
     offset = {"ratio": denominator_offset, "topk_ratio": 0.0}
-    compute = {"ratio": ratio_scores, "topk_ratio": topk_ratio_scores}
-    total = {rule: torch.zeros(shape, dtype=torch.float64) for rule in rules}
-    kept = {rule: torch.zeros(shape[0], 1, dtype=torch.float64) for rule in rules}
+    sums = {rule: Scores(rule, k, offset[rule]) for rule in rules}
     law = model(batch)
-    for start in range(0, params.n_samples, chunk):
-        samples = law.sample(min(chunk, params.n_samples - start), generator)
-        has_events = samples.sum(-1) > 0
-        for rule in rules:  # a chunk's mean is over its draws with a denominator
-            used = has_events if offset[rule] == 0 else torch.ones_like(has_events)
-            weight = used.sum(0).to(torch.float64)[:, None]
-            total[rule] += weight * compute[rule](samples, k, offset[rule])
-            kept[rule] += weight
-    return {rule: (total[rule] / kept[rule].clamp_min(1)).numpy() for rule in rules}
+    step = max(1, CHUNK_CELLS // max(1, batch.features.shape[:2].numel()))
+    for start in range(0, params.n_samples, step):
+        draws = law.sample(min(step, params.n_samples - start), generator)
+        for one in sums.values():
+            one.add(draws)
+    return {rule: one.result().numpy() for rule, one in sums.items()}
 
 
 @torch.no_grad()

@@ -183,13 +183,14 @@ class _Run:
                 self._raise_weights(loss)
         state = self._state(epoch)
         self._look(epoch, law, loss)
-        run = self._record(epoch, law, loss)
+        run = self._record(epoch, law)
         if run["kept_epoch"] != epoch:
             self.model.load_state_dict(self.best)
         return Fitted(self.model, self.standardizer, run, pd.DataFrame(self.looks, columns=EPOCHS.names), state)
 
     def _loss(self, epoch: int) -> tuple[Law, Loss]:
         law = self.model(self.batch)
+        self._scores(law, epoch)
         loss = self.objective.loss(
             law,
             self.target,
@@ -197,12 +198,20 @@ class _Run:
             log_prior=self.model.log_prior(),
             generator=self._generator("train", epoch),
         )
-        value = loss.value.item()
+        self._check_finite(loss.value, epoch)
+        return law, loss
+
+    def _scores(self, law: Law, epoch: int) -> torch.Tensor:
+        with torch.no_grad():
+            scores = delta_scores(law, self.params.denominator_offset)
+        self._check_finite(scores.sum(), epoch)
+        return scores
+
+    def _check_finite(self, value: torch.Tensor, epoch: int) -> None:
         if not math.isfinite(value):
             raise UserError(
-                f"run {self.name}: the loss is {value} after {epoch} epochs; a smaller learning_rate may help"
+                f"run {self.name}: the loss is {value.item()} after {epoch} epochs; a smaller learning_rate may help"
             )
-        return law, loss
 
     def _look(self, epoch: int, law: Law, loss: Loss) -> None:
         """Note how training and validation stand, and keep the parameters if the validation loss is the least so far.
@@ -210,9 +219,9 @@ class _Run:
         That loss is the run's own objective on the validation periods, with the first weight λ and without the prior.
         """
         with torch.no_grad():
-            nll, hard, sigma = self._assess(law, self.target)
+            nll, hard, sigma = self._assess(law, self.target, epoch)
             valid_law = self.model(self.valid_batch)
-            valid_nll, valid_hard, _ = self._assess(valid_law, self.valid_target)
+            valid_nll, valid_hard, _ = self._assess(valid_law, self.valid_target, epoch)
         weight = torch.full_like(valid_nll, self.params.bpr_weight)
         generator = self._generator("valid", 0)  # the same draws at every look
         valid = self.objective.loss(valid_law, self.valid_target, weight=weight, generator=generator).value.item()
@@ -232,15 +241,15 @@ class _Run:
             }
         )
 
-    def _assess(self, law: Law, target: Target) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _assess(self, law: Law, target: Target, epoch: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Negative log likelihood per site, hard BPR and sigma of every period; scores in closed form, so without noise."""
-        scores = delta_scores(law, self.params.denominator_offset)
+        scores = self._scores(law, epoch)
         nll = -law.log_prob(target.counts, target.log_factorial).mean(-1)
         return nll, target.reached(scores), self.objective.sigma(scores, target.k)
 
-    def _record(self, epoch: int, law: Law, loss: Loss) -> dict:
+    def _record(self, epoch: int, law: Law) -> dict:
         with torch.no_grad():
-            _, hard, _ = self._assess(law, self.target)
+            _, hard, _ = self._assess(law, self.target, epoch)
         last, objective = self.looks[-1], self.objective
         reached = None
         if objective.epsilon is not None:
