@@ -4,7 +4,6 @@ The functions take numpy arrays and torch tensors alike and import neither's oth
 position is sought only where something is wrong.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -36,10 +35,15 @@ def check_shape(name: str, values: Any, like: str, shape: tuple[int, ...]) -> No
         raise ValueError(f"{name} has shape {list(values.shape)}; allowed: the shape of {like}, {list(shape)}")
 
 
-def check_positive(name: str, value: float) -> None:
-    """Raise ValueError unless the number is finite and above 0."""
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name} is {value!r}; allowed: finite numbers above 0")
+def check_positive(name: str, values: Any) -> None:
+    """Raise ValueError unless the number, or every entry, is finite and above 0."""
+    allowed = "finite numbers above 0"
+    if not hasattr(values, "shape"):
+        if not 0 < values < INFINITY:
+            raise ValueError(f"{name} is {values!r}; allowed: {allowed}")
+        return
+    _check_numeric(name, values)
+    _refuse(name, values, ~((values > 0) & (values < INFINITY)), allowed)
 
 
 def _check_numeric(name: str, values: Any) -> None:
@@ -51,4 +55,5 @@ def _check_numeric(name: str, values: Any) -> None:
 def _refuse(name: str, values: Any, bad: Any, allowed: str) -> None:
     if bool(bad.any()):
         place = tuple(np.argwhere(np.asarray(bad.cpu() if hasattr(bad, "cpu") else bad))[0].tolist())
-        raise ValueError(f"{name}[{', '.join(map(str, place))}] is {float(values[place]):g}; allowed: {allowed}")
+        where = f"[{', '.join(map(str, place))}]" if place else ""
+        raise ValueError(f"{name}{where} is {float(values[place]):g}; allowed: {allowed}")

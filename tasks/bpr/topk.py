@@ -390,17 +390,15 @@ def _check(scores: Tensor, k: int) -> None:
 
 def _sigma(sigma: float | Tensor, scores: Tensor, dtype: torch.dtype) -> Tensor:
     """[rows, 1] of that type."""
-    if not isinstance(sigma, Tensor):
-        check_positive("sigma", sigma)
-        sigma = torch.tensor(float(sigma), dtype=torch.float64)
-    elif not bool(((sigma > 0) & torch.isfinite(sigma)).all()):
-        raise ValueError(f"sigma has a value of {float(sigma.min()):g}; allowed: finite numbers above 0")
+    sigma = sigma.detach() if isinstance(sigma, Tensor) else sigma
+    check_positive("sigma", sigma)
+    sigma = torch.as_tensor(sigma, dtype=torch.float64, device=scores.device)
     try:
-        sigma = sigma.detach().broadcast_to(scores.shape[:-1])
+        sigma = sigma.broadcast_to(scores.shape[:-1])
     except RuntimeError:
         shapes = f"{list(sigma.shape)}; allowed: broadcastable to {list(scores.shape[:-1])}"
         raise ValueError(f"sigma has shape {shapes}, the scores' shape without sites") from None
-    return sigma.to(scores.device, dtype).reshape(-1, 1)
+    return sigma.to(dtype).reshape(-1, 1)
 
 
 def _work_type(scores: Tensor) -> torch.dtype:
