@@ -260,7 +260,7 @@ class CountModel(nn.Module):
         """Log density of the site effects (prior "quadratic": without its normalising constant); 0 without effects."""
         return torch.zeros((), dtype=torch.float64)
 
-    def start(self, generator: np.random.Generator, counts: np.ndarray, exposure: np.ndarray | None, seed: int) -> None:
+    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int) -> None:
         """Set the parameters before training: random where that is harmless, and predicting the mean count."""
         raise NotImplementedError
 
@@ -352,9 +352,9 @@ class NegativeBinomial(_LinearModel):
     def forward(self, batch: Batch) -> NegativeBinomialLaw:
         return NegativeBinomialLaw(self.predictor(batch), self.siginv_theta)
 
-    def start(self, generator: np.random.Generator, counts: np.ndarray, exposure: np.ndarray | None, seed: int) -> None:
+    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int) -> None:
         logit = 0.5 * generator.normal()
-        self._start(generator, _level(counts, exposure) * math.exp(-logit))
+        self._start(generator, _level(counts) * math.exp(-logit))
         with torch.no_grad():
             self.siginv_theta.fill_(logit)
 
@@ -365,8 +365,8 @@ class Poisson(_LinearModel):
     def forward(self, batch: Batch) -> PoissonLaw:
         return PoissonLaw(self.predictor(batch))
 
-    def start(self, generator: np.random.Generator, counts: np.ndarray, exposure: np.ndarray | None, seed: int) -> None:
-        self._start(generator, _level(counts, exposure))
+    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int) -> None:
+        self._start(generator, _level(counts))
 
 
 class TruncatedNormalMixture(CountModel):
@@ -392,7 +392,7 @@ class TruncatedNormalMixture(CountModel):
             torch.log_softmax(self.logits, dim=1), center, sd, self.high, len(batch.features)
         )
 
-    def start(self, generator: np.random.Generator, counts: np.ndarray, exposure: np.ndarray | None, seed: int) -> None:
+    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int) -> None:
         """Start number `seed` modulo 20 of the authors' stored ones, scaled from their largest site mean of 100 to this one.
 
         centers U(8, 102), sds U(0.25, 8), weights Dirichlet(0.5); high = 1.5 × the largest count (theirs: 150).
@@ -431,10 +431,9 @@ def _zeros(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.zeros(shape, dtype=torch.float64))
 
 
-def _level(counts: np.ndarray, exposure: np.ndarray | None) -> float:
-    """Events per cell, or per mean exposure; a little more than 0 where there are none."""
-    total = counts.size if exposure is None else exposure.sum() / exposure.mean()
-    return max(float(counts.sum() / total), 1e-3)
+def _level(counts: np.ndarray) -> float:
+    """Events per cell (and so per mean exposure); a little more than 0 where there are none."""
+    return max(float(counts.mean()), 1e-3)
 
 
 def _inverse_softplus(value: np.ndarray) -> torch.Tensor:

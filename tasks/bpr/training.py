@@ -161,7 +161,7 @@ class _Run:
         self.batch, self.target = batch_of(train, self.standardizer), Target.of(train.counts, panel.k)
         self.valid_batch, self.valid_target = batch_of(valid, self.standardizer), Target.of(valid.counts, panel.k)
         self.model = _build(panel, params)
-        self.model.start(random_generator(seed, "start"), train.counts, train.exposure, seed)
+        self.model.start(random_generator(seed, "start"), train.counts, seed)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=params.learning_rate, foreach=False)
         self.weight = torch.full((len(train.periods),), params.bpr_weight, dtype=torch.float64)
         self.best, self.best_epoch, self.best_loss = self._parameters(), 0, math.inf
@@ -198,7 +198,7 @@ class _Run:
             log_prior=self.model.log_prior(),
             generator=self._generator("train", epoch),
         )
-        self._check_finite(loss.value, epoch)
+        self._check_finite(loss.value.detach(), epoch)
         return law, loss
 
     def _scores(self, law: Law, epoch: int) -> torch.Tensor:
