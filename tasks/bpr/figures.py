@@ -127,6 +127,7 @@ def differences(metrics: dict[str, dict], path: Path, confidence: float) -> None
         for row, (forecast, key) in enumerate(found):
             _interval(axis, values, key, row, *_look(forecast, looks))
         axis.axvline(0, color="grey", lw=1)
+        axis.locator_params(axis="x", nbins=5)
         axis.set_yticks(range(len(found)), [name_of(f) for f, _ in found])
         axis.set_ylim(-0.6, len(found) - 0.4)
         average = values["comparison.average"]

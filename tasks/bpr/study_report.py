@@ -10,7 +10,7 @@ TITLES = {
     "aransas_cranes": "Aransas (Texas), whooping cranes by 500 m box and third of the winter",
     "nyc_pedestrian_injury": "New York City, pedestrians injured by census tract and year",
 }
-# (who, {forecast or model of ours: (BPR, MAE)}). Heuton et al., ICML 2025, supplement; its models rank by the ratio.
+# {our forecast: (BPR, MAE)}. Heuton et al., ICML 2025, supplement; its models rank by the ratio.
 PUBLISHED = {
     "cook_county_overdose": {
         "average1": (0.76, 1.07),
@@ -30,7 +30,7 @@ PUBLISHED = {
     },
     "nyc_pedestrian_injury": {},
 }
-# Other published results on the same panels: (source, method, value, "bpr" or "bpr_pooled", published interval or deviation).
+# Other published results on the same panels: (source, method, value with its interval or deviation over seeds, quantity).
 OTHERS = {
     "cook_county_overdose": [
         ("ICML 2025", "SPO+", "0.74", "BPR"),
@@ -39,7 +39,7 @@ OTHERS = {
         ("AJE 2024", "Bayesian spatio-temporal (INLA)", "0.805 (0.789–0.821)", "BPR"),
         ("AJE 2024", "average of 4", "0.801 (0.762–0.843)", "BPR"),
         ("AJE 2024", "boosted trees", "0.771", "BPR"),
-        ("benchmark 2026", "network, squared error, early stopping", "0.819 ± 0.009", "pooled BPR"),
+        ("benchmark 2026", "network, squared error, early stopping", "0.819 ± 0.008", "pooled BPR"),
         ("benchmark 2026", "network, SPO+", "0.817 ± 0.010", "pooled BPR"),
     ],
     "aransas_cranes": [
