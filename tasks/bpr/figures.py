@@ -35,8 +35,10 @@ def start():
 
 def save(figure, path: Path) -> None:
     """Write a PNG without the version and time that would change its bytes."""
+    import matplotlib.pyplot as plt
+
     figure.savefig(path, bbox_inches="tight", format="png", metadata={"Software": None})
-    figure.clear()
+    plt.close(figure)
 
 
 def name_of(forecast: str) -> str:
@@ -144,9 +146,10 @@ def differences(metrics: dict[str, dict], path: Path, confidence: float) -> None
 def differences_of(metrics: dict) -> dict[str, str]:
     """{forecast: key of its difference to the moving average chosen on validation}."""
     suffix = f".minus.{metrics['comparison.average']}"
-    return {
+    found = {
         f.removesuffix(suffix): f"difference.{f}" for f in forecasts_of(metrics, "difference.") if f.endswith(suffix)
     }
+    return {forecast: key for forecast, key in found.items() if metrics[key] is not None}
 
 
 def frontier(runs: dict[str, pd.DataFrame], metrics: dict[str, dict], path: Path, confidence: float) -> None:
@@ -164,8 +167,8 @@ def frontier(runs: dict[str, pd.DataFrame], metrics: dict[str, dict], path: Path
             colour, marker = looks[model]
             axis.plot(part["nll"], part["bpr"], marker, color=colour, ms=5, alpha=0.7, mec="white", mew=0.5)
         average = values["comparison.average"]
-        if average is not None:
-            key = f"bpr.{average}"
+        key = f"bpr.{average}"
+        if values.get(key) is not None:
             axis.axhline(values[key], color=AVERAGE, lw=1.2, label=f"{name_of(average)} (chosen on validation)")
             if values[f"{key}.low"] is not None:
                 band = f"its {confidence:.0%} interval {values['data.interval']}"
