@@ -260,13 +260,15 @@ class CountModel(nn.Module):
         """Log density of the site effects (prior "quadratic": without its normalising constant); 0 without effects."""
         return torch.zeros((), dtype=torch.float64)
 
-    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int) -> None:
+    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int, spread: float = 0.0) -> None:
         """Set the parameters before training: random where that is harmless, and predicting the mean count."""
         raise NotImplementedError
 
 
 class _LinearModel(CountModel):
-    """η_ts = β₀ + β·x_ts + b0_s + b1_s t; link(η) times the exposure is passed on.
+    """η_ts = β₀ + β·x_ts + b0_s + b1_s t; level × link(η) × exposure is passed on.
+
+    The level is the mean count in training, so that parameters and priors mean the same for any size of the counts.
 
     The site effects are N(0, Σ), Σ = [[σ₀², ρσ₀σ₁], [ρσ₀σ₁, σ₁²]], σ_i = exp(log_sigma_i), ρ = tanh(rho). With the prior
     "mvn", σ_i² gets `LEAST_SD`² added and ρ is multiplied by `LARGEST_CORRELATION`, see there; "quadratic" is as published.
@@ -285,6 +287,7 @@ class _LinearModel(CountModel):
         self.n_sites, self.n_features, self.link, self.site_effects, self.prior = (
             *(n_sites, n_features, link, site_effects, prior),
         )
+        self.register_buffer("level", torch.ones(1, dtype=torch.float64))
         self.beta_0 = _zeros(1)
         self.beta = _zeros(n_features)
         if site_effects:
@@ -292,7 +295,7 @@ class _LinearModel(CountModel):
             self.log_sigma_0, self.log_sigma_1, self.rho = _zeros(1), _zeros(1), _zeros(1)
 
     def predictor(self, batch: Batch) -> torch.Tensor:
-        """link(η) × exposure, [T, S]. Raises ValueError where sites or features are not those of the model."""
+        """level × link(η) × exposure, [T, S]. Raises ValueError where sites or features are not those of the model."""
         if batch.features.shape[1:] != (self.n_sites, self.n_features):
             raise ValueError(
                 f"features of shape {tuple(batch.features.shape)} do not fit a model of {self.n_sites} sites and "
@@ -302,6 +305,7 @@ class _LinearModel(CountModel):
         if self.site_effects:
             eta = eta + self.b_0 + self.b_1 * batch.time[:, None]
         rate = softplus(eta) if self.link == "softplus" else eta.clamp(max=LARGEST_PREDICTOR).exp()
+        rate = rate * self.level
         return (rate if batch.exposure is None else rate * batch.exposure).clamp_min(TINY)
 
     def effects(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -330,12 +334,14 @@ class _LinearModel(CountModel):
         log_normaliser = math.log(2 * math.pi) + (sd_0 * sd_1).log() + 0.5 * left.log()
         return quadratic - self.n_sites * log_normaliser.squeeze()
 
-    def _start(self, generator: np.random.Generator, level: float) -> None:
-        """β and effects 0, β₀ such that link(η) = level, the prior's parameters random about its least values."""
+    def _start(self, generator: np.random.Generator, counts: np.ndarray, factor: float, spread: float) -> None:
+        """Effects 0, β random, β₀ such that link(η) = factor where β x = 0, the prior's parameters near its least values."""
         noise = generator.normal(size=4)
-        inverse = math.log(level) if self.link == "exp" else level + math.log(-math.expm1(-level))
+        inverse = math.log(factor) if self.link == "exp" else factor + math.log(-math.expm1(-factor))
         with torch.no_grad():
+            self.level.fill_(_level(counts))
             self.beta_0.fill_(inverse + 0.1 * noise[0])
+            self.beta.copy_(torch.from_numpy(spread * generator.normal(size=self.n_features)))
             if self.site_effects:
                 self.log_sigma_0.fill_(math.log(LEAST_SD[0]) + 0.5 * noise[1])
                 self.log_sigma_1.fill_(math.log(LEAST_SD[1]) + 0.5 * noise[2])
@@ -343,7 +349,7 @@ class _LinearModel(CountModel):
 
 
 class NegativeBinomial(_LinearModel):
-    """NB1 with μ_ts = link(η_ts) × exposure and one θ = sigmoid(siginv_theta) (Heuton et al., ICML 2025)."""
+    """NB1 with μ_ts = level × link(η_ts) × exposure and one θ = sigmoid(siginv_theta) (Heuton et al., ICML 2025)."""
 
     def __init__(self, n_sites: int, n_features: int, **options) -> None:
         super().__init__(n_sites, n_features, **options)
@@ -352,21 +358,21 @@ class NegativeBinomial(_LinearModel):
     def forward(self, batch: Batch) -> NegativeBinomialLaw:
         return NegativeBinomialLaw(self.predictor(batch), self.siginv_theta)
 
-    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int) -> None:
+    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int, spread: float = 0.0) -> None:
         logit = 0.5 * generator.normal()
-        self._start(generator, _level(counts) * math.exp(-logit))
+        self._start(generator, counts, math.exp(-logit), spread)
         with torch.no_grad():
             self.siginv_theta.fill_(logit)
 
 
 class Poisson(_LinearModel):
-    """Poisson counts of rate link(η_ts) × exposure."""
+    """Poisson counts of rate level × link(η_ts) × exposure."""
 
     def forward(self, batch: Batch) -> PoissonLaw:
         return PoissonLaw(self.predictor(batch))
 
-    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int) -> None:
-        self._start(generator, _level(counts))
+    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int, spread: float = 0.0) -> None:
+        self._start(generator, counts, 1.0, spread)
 
 
 class TruncatedNormalMixture(CountModel):
@@ -392,7 +398,7 @@ class TruncatedNormalMixture(CountModel):
             torch.log_softmax(self.logits, dim=1), center, sd, self.high, len(batch.features)
         )
 
-    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int) -> None:
+    def start(self, generator: np.random.Generator, counts: np.ndarray, seed: int, spread: float = 0.0) -> None:
         """Start number `seed` modulo 20 of the authors' stored ones, scaled from their largest site mean of 100 to this one.
 
         centers U(8, 102), sds U(0.25, 8), weights Dirichlet(0.5); high = 1.5 × the largest count (theirs: 150).

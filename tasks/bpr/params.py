@@ -117,6 +117,9 @@ class Train(Section):
     seeds: Annotated[list[Seed], Distinct] = Field(
         [0, 1, 2, 3, 4], min_length=1, description="starts of the parameters"
     )
+    start_sd: float = Field(
+        0.0, ge=0, le=100, description="of the slopes β before training; above 0 the seeds begin at different places"
+    )
     epochs: int = Field(300, ge=0, le=1_000_000, description="full-batch Adam steps")
     learning_rate: float = Field(0.01, gt=0, le=10)
     estimator: Literal["deterministic", "monte_carlo"] = Field(

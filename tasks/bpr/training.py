@@ -161,7 +161,7 @@ class _Run:
         self.batch, self.target = batch_of(train, self.standardizer), Target.of(train.counts, panel.k)
         self.valid_batch, self.valid_target = batch_of(valid, self.standardizer), Target.of(valid.counts, panel.k)
         self.model = _build(panel, params)
-        self.model.start(random_generator(seed, "start"), train.counts, seed)
+        self.model.start(random_generator(seed, "start"), train.counts, seed, params.start_sd)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=params.learning_rate, foreach=False)
         self.weight = torch.full((len(train.periods),), params.bpr_weight, dtype=torch.float64)
         self.best, self.best_epoch, self.best_loss = self._parameters(), 0, math.inf

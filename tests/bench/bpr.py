@@ -172,7 +172,7 @@ def step(queue: multiprocessing.Queue, n_sites: int, n_periods: int, n_features:
     model = build(
         "negative_binomial", n_sites, n_features, link="softplus", site_effects=True, prior="mvn", components=2
     )
-    model.start(generator, counts, None, 0)
+    model.start(generator, counts, 0)
     time_ = np.arange(n_periods, dtype=float)
     batch = Standardizer.fit(features, time_).batch(features, time_)
     target = Target.of(counts, k)
