@@ -170,8 +170,8 @@ class Objective:
         and without baseline 1/M and no mean. Reverse mode: O(M S), whatever the number of parameters.
         """
         (slope,) = torch.autograd.grad(part, scores)
-        if not slope.any():
-            return part.detach()
+        if not slope.any():  # nothing to gain: no need for the log probabilities
+            return part.detach() + 0 * law.mean.sum()
         total = samples.sum(-1, keepdim=True) + self.params.denominator_offset
         kept = total > 0
         ratio = torch.where(kept, samples / total.clamp_min(1e-300), 0.0) * slope
