@@ -114,7 +114,7 @@ def _matrix(scores: Any, k: int) -> np.ndarray:
         raise ValueError(f"scores has shape {list(scores.shape)}; allowed: [sites] or [periods, sites], not empty")
     check_k(k, scores.shape[-1])
     check_finite("scores", scores)
-    return np.atleast_2d(np.ascontiguousarray(scores, np.float64))
+    return np.atleast_2d(np.asarray(scores, np.float64))
 
 
 def _reached(scores: np.ndarray, counts: np.ndarray, k: int) -> np.ndarray:

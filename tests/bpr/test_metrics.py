@@ -109,6 +109,23 @@ def test_table():
         assert table[name].item() == pytest.approx(value), name
 
 
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_of_periods_without_events():
+    bpr_table([[1, 2, 3]], [[0, 0, 0]], 1)
+
+
+def test_rounding_takes_no_share_above_1():
+    for seed in range(300):
+        counts = np.random.default_rng(seed).random(9)
+        assert bpr(counts, counts, 7) <= 1
+
+
+def test_many_equal_scores_keep_their_order():
+    scores = np.random.default_rng(0).integers(0, 3, 1000)
+    order = sorted(range(1000), key=lambda site: (-scores[site], site))
+    assert chosen(scores, 1000).tolist() == [order]
+
+
 def test_chosen_sites_are_best_first_and_ties_go_to_the_lower_index():
     found = chosen(np.array([[1.0, 3, 1, 2, 1], [0, 0, 0, 0, 0]]), 4)
     assert found.dtype == np.int64

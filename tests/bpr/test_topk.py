@@ -159,6 +159,15 @@ class TestLaws:
             assert abs(estimates.mean().item() - exact) < 4.5 * error
             assert error < 0.05 * abs(exact)  # small enough to tell a wrong factor
 
+    @pytest.mark.parametrize("baseline", [True, False])
+    def test_formula_of_the_gradient(self, baseline):
+        """Every draw against the mean of the others: v_j - mean of v_i, i ≠ j; without baseline v_j itself."""
+        scores, noise, upstream, n = normal(12), normal(7, 12, seed=1), normal(12, seed=2), 7
+        v = top_k_mask(scores + 0.5 * noise, 4) @ upstream
+        v = torch.stack([v[j] - baseline * v[torch.arange(n) != j].mean() for j in range(n)])
+        found = gradient(lambda r: perturbed_top_k(r, 4, sigma=0.5, noise=noise, baseline=baseline), scores, upstream)
+        torch.testing.assert_close(found, v @ noise / (n * 0.5), rtol=1e-12, atol=1e-12)
+
     @pytest.mark.parametrize("sigma", [0.1, 0.5])
     def test_finite_differences_with_common_noise(self, sigma):
         """The same noise at both ends; steps of 0.1 sigma. The public test of optax 1308 on our operator."""
@@ -226,6 +235,11 @@ def test_drawn_masks_sum_to_k(kind, options):
         mask = drawn(5, 0.3, 50, **options)(shaped(kind, 40).to(dtype))
         torch.testing.assert_close(mask.sum(-1), torch.full((3,), 5.0, dtype=dtype), rtol=1e-6, atol=0)
         assert 0 <= mask.min() <= mask.max() <= 1
+
+
+def test_scores_at_an_infinite_distance_in_units_of_sigma():
+    scores = torch.tensor([3e10, 1e10, -2e10, 0.0]).double()
+    assert mean_field_top_k(scores, 2, sigma=1e-300).tolist() == [1, 1, 0, 0]
 
 
 def test_the_sum_has_the_gradient_zero():
@@ -374,6 +388,7 @@ def test_sigma_is_a_constant():
     for function in (drawn(4, sigma), smooth(4, sigma)):
         function(normal(30).requires_grad_()).square().sum().backward()
     assert sigma.grad is None
+    assert not smooth(4, sigma)(normal(30)).requires_grad
 
 
 class TestRandomness:
@@ -450,8 +465,8 @@ class TestCost:
 
     def test_memory_stays_over_a_thousand_steps(self):
         """torchsort 29: memory that grows with every backward pass."""
-        scores = normal(4, 1000, dtype=torch.float32).requires_grad_()
-        counts, process, sizes = torch.ones(4, 1000), psutil.Process(), []
+        scores = normal(12_000, dtype=torch.float32).requires_grad_()
+        counts, process, sizes = torch.ones(12_000), psutil.Process(), []
         for step in range(1200):
             if step % 1000 == 200:
                 sizes.append(process.memory_info().rss)
@@ -461,7 +476,7 @@ class TestCost:
             loss = mask.square().sum() + reached.sum() + mean_field_top_k(scores, 50, sigma=0.5).square().sum()
             loss.backward()
         sizes.append(process.memory_info().rss)
-        assert sizes[1] - sizes[0] < 8 << 20  # one array left over at each step would be 16 MB or more
+        assert sizes[1] - sizes[0] < 16 << 20  # one array left over at each step is 48 MB
 
     def test_a_step_of_a_hundred_thousand_sites_without_set_up(self):
         """cvxpylayers 33: 42 s of set-up for 100. Here the first step takes 0.02 s; the bound is for slow machines."""
