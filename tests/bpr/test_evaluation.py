@@ -166,6 +166,15 @@ def test_intervals_over_sites_have_the_width_of_a_bootstrap(share):
     assert sites.k == round(80 * share)
 
 
+def test_an_interval_is_laid_about_the_value_wherever_the_subsets_lie():
+    """With K' = round(K n / S) of few sites, all subsets may be easier to choose from than the whole."""
+    sites = Sites(np.ones((1, 60)), 6, np.random.default_rng(0), Evaluate(n_resamples=100))
+    drawn = np.linspace(0.4, 0.6, 101)
+    assert sites.interval(0.9, drawn) == pytest.approx((0.9 - 2 * 0.095, 0.9 + 2 * 0.095))
+    assert np.isnan(sites.interval(np.nan, drawn)).all()
+    assert np.isnan(sites.interval(0.9, np.full(100, np.nan))).all()
+
+
 def test_mean_over_sites_has_the_textbook_interval():
     generator = np.random.default_rng(1)
     loss = generator.normal(size=(3, 2, 500))
