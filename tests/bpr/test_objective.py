@@ -111,7 +111,9 @@ def test_a_period_without_events_adds_nothing_but_its_likelihood(kind, params):
     alone = step("bpr", None, np.zeros((2, 5)), **params)
     assert alone[0] == 0
     assert not alone[1].any()
-    assert torch.equal(step("daml", 1.0, np.zeros((2, 5)), **params)[1], step("ml", None, np.zeros((2, 5)))[1])
+    both, likelihood = step("daml", 1.0, np.zeros((2, 5)), **params), step("ml", None, np.zeros((2, 5)))
+    assert both[0] == likelihood[0]
+    assert torch.equal(both[1], likelihood[1])
 
 
 def _exact_slopes(rate: torch.Tensor, site: int, top: int = 25) -> torch.Tensor:

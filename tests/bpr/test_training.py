@@ -88,6 +88,19 @@ def test_random_numbers_of_others_change_nothing(estimator):
     assert not np.array_equal(arrays(first)["beta"], arrays(other)["beta"])
 
 
+def test_every_epoch_and_run_has_draws_of_its_own_and_every_look_the_same(monkeypatch):
+    keys, make = [], training.torch_generator
+    monkeypatch.setattr(training, "torch_generator", lambda *key: keys.append(key) or make(*key))
+    for objective in ("ml", "bpr"):
+        fit(make_panel(), Train(**QUICK, **MONTE_CARLO), objective=objective, seed=7)
+        in_training = [key for key in keys if key[2] == "train"]
+        assert in_training == [(7, f"{objective}-7", "train", epoch) for epoch in range(31)]
+        assert {key for key in keys if key[2] == "valid"} == {(7, f"{objective}-7", "valid", 0)}
+        keys.clear()
+    draws = {make(7, run, "train", epoch).initial_seed() for run in ("ml-7", "bpr-7") for epoch in range(31)}
+    assert len(draws) == 62
+
+
 @pytest.mark.parametrize("model", ["negative_binomial", "poisson"])
 @pytest.mark.parametrize("link", ["softplus", "exp"])
 def test_scale_and_origin_of_features_and_time_change_nothing(model, link):
