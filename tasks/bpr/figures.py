@@ -8,7 +8,7 @@ import pandas as pd
 
 from tasks.bpr.evaluation import moving_average
 
-RULES = {"mean": "mean", "ratio": "ratio", "topk_ratio": "top-K ratio"}
+RULES = {"mean": "mean", "delta_ratio": "ratio in closed form", "ratio": "ratio", "topk_ratio": "top-K ratio"}
 BASELINES = {
     "ridge": "ridge regression",
     "poisson": "Poisson regression",

@@ -175,8 +175,10 @@ class Train(Section):
 class Rank(Section):
     """Scores of the sites from a trained model."""
 
-    rules: Annotated[list[Literal["mean", "ratio", "topk_ratio"]], Distinct] = Field(
-        ["mean", "ratio", "topk_ratio"], min_length=1, description="ranking rules"
+    rules: Annotated[list[Literal["mean", "delta_ratio", "ratio", "topk_ratio"]], Distinct] = Field(
+        ["mean", "delta_ratio", "ratio", "topk_ratio"],
+        min_length=1,
+        description="ranking rules; delta_ratio is the ratio in closed form, the last two are means over draws and noisy",
     )
     n_samples: int = Field(1000, ge=2, le=1_000_000, description="draws of the predictive distribution (M)")
     seed: Seed = 0

@@ -71,7 +71,7 @@ def _models(found: dict, data: Path, figures: Path, confidence: float) -> dict:
         panel = read_panel(data / name / "panel")
         predictions, runs = read_predictions(data / name, panel, trained=True)
         table = per_run(panel.part("valid", "test"), predictions)
-        rule = next(rule for rule in ("ratio", "topk_ratio", "mean") if (table["rule"] == rule).any())
+        rule = next(rule for rule in ("delta_ratio", "ratio", "topk_ratio", "mean") if (table["rule"] == rule).any())
         points[name] = table[table["rule"] == rule]
         named = [model_name(o, e) for o, e in zip(runs["objective"], runs["epsilon"], strict=True)]
         model_of = dict(zip(runs["run"].astype("str"), named, strict=True))

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from tasks.bpr.model import Batch, CountModel
+from tasks.bpr.objective import delta_scores
 from tasks.bpr.params import Rank
 from tasks.bpr.ranking import Scores
 from tasks.bpr.training import threads, torch_generator
@@ -15,14 +16,16 @@ CHUNK_CELLS = 2**21  # draws × periods × sites held at a time, 16 MB an array;
 def rule_scores(
     model: CountModel, batch: Batch, k: int, params: Rank, run: str, denominator_offset: float = 0.0
 ) -> dict[str, np.ndarray]:
-    """Scores by rule, each float64 [T, S]: the exact mean; the others from M draws, the same draws for every rule.
+    """Scores by rule, each float64 [T, S]: mean and delta_ratio in closed form; the others from M draws, the same for both.
 
     The draws come from a generator of (seed, run), so they depend neither on other runs nor on the rules asked for.
     `denominator_offset` is the ratio rule's, as in training.
     """
     with threads(1):
-        found = {"mean": model.mean(batch).contiguous().numpy()} if "mean" in params.rules else {}
-        drawn = [rule for rule in params.rules if rule != "mean"]
+        found = {"mean": model.mean(batch).contiguous().numpy()}
+        closed = delta_scores(model(batch), denominator_offset)
+        found["delta_ratio"] = closed.expand(batch.features.shape[:2]).contiguous().numpy()
+        drawn = [rule for rule in params.rules if rule not in found]
         if drawn:
             found |= _drawn_scores(model, batch, k, params, run, denominator_offset, drawn)
     return {rule: found[rule] for rule in params.rules}

@@ -41,9 +41,7 @@ RUNS = pa.schema(
         ("train_periods", pa.int32()),
     ]
 )
-SCORES = pa.schema(
-    [("run", TEXT), ("rule", TEXT), ("period", TEXT), ("site", TEXT), ("score", pa.float64())]
-)
+SCORES = pa.schema([("run", TEXT), ("rule", TEXT), ("period", TEXT), ("site", TEXT), ("score", pa.float64())])
 # the predictive distribution by itself: expected count, variance, and log probability of what was counted
 FORECASTS = pa.schema(
     [

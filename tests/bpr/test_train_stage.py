@@ -57,7 +57,7 @@ def test_what_the_stages_write(ready):
     assert runs["feasible_periods"].isna().tolist() == [True] * 4 + [False] * 4
     assert epochs.groupby("run", observed=True)["epoch"].agg(list).map(lambda e: e == [0, 10, 20]).all()
     scores, forecasts = read_table(Path("scores.parquet"), SCORES), read_table(Path("forecasts.parquet"), FORECASTS)
-    assert len(scores) == 8 * 3 * 3 * 20  # runs × rules × periods × sites
+    assert len(scores) == 8 * 4 * 3 * 20  # runs × rules × periods × sites
     assert not scores.duplicated(["run", "rule", "period", "site"]).any()
     assert scores["period"].unique().tolist() == ["p004", "p005", "p006"]
     assert len(forecasts) == 8 * 3 * 20
@@ -121,6 +121,8 @@ def test_draws_in_parts_have_the_same_law(ready, monkeypatch, offset):
     mean = model.mean(batch).detach().numpy()
     gap = np.abs(found - mean / mean.sum(1, keepdims=True)).max()
     assert gap < 0.005 if offset == 0 else gap > 0.005
+    closed = rule_scores(model, batch, 5, Rank(rules=["delta_ratio"]), "ml-0", offset)["delta_ratio"]
+    np.testing.assert_allclose(closed, found, atol=0.002)
 
 
 @pytest.mark.parametrize(
