@@ -4,7 +4,7 @@
 PYTHON ?= python3
 METHOD ?=
 WORKERS ?= 2
-DATA ?= ../shared/data/ldplc
+DATA ?= ../shared/data/$(if $(filter bpr,$(METHOD)),bpr,ldplc)
 VENV := .venv
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)

@@ -36,10 +36,10 @@ class Clone:
         who = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
         return subprocess.run(["git", *who, *command], cwd=self.root, check=True, capture_output=True, text=True).stdout
 
-    def parameters(self, change) -> None:
+    def parameters(self, change, method: str = "label_completion") -> None:
         file = self.root / "params.yaml"
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-        change(content["label_completion"])
+        change(content[method])
         file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
 
 
