@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tasks.bpr import evaluate, plot
+from tasks.bpr import evaluate, figures, plot
 from tasks.bpr.evaluation import model_name
 from tasks.bpr.figures import colours, differences_of, forecasts_of
 from tasks.bpr.summary import caveats, headline, summarise, verdict, words
@@ -92,6 +92,28 @@ def test_every_picture_shows_its_numbers(filled):
     assert filled.run(evaluate, "data", "--out", "metrics")[0] == 0
     after = run(filled)
     assert [name for name in FIGURES if after[name] == before[name]] == []
+
+
+def test_points_and_bars_lie_at_their_numbers(monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(figures, "save", lambda figure, path: drawn.append(figure))
+    runs = pd.DataFrame(
+        {"model": ["ml", "daml1"], "run": ["a", "b"], "rule": "ratio", "nll": [1.5, 2.5], "bpr": [0.7, 0.9]}
+    )
+    metrics = {"here": made_up_metrics(**differing("ml.ratio", 0.05))}
+    figures.frontier({"here": runs}, metrics, tmp_path / "a.png", 0.95)
+    lines = drawn[0].axes[0].get_lines()
+    assert [line.get_xydata().tolist() for line in lines[:2]] == [[[1.5, 0.7]], [[2.5, 0.9]]]
+    assert lines[2].get_ydata() == [0.8, 0.8]
+    figures.differences(metrics, tmp_path / "b.png", 0.95)
+    axis = drawn[1].axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()][2] == "ML, ratio"
+    value, _, bars = axis.containers[2]
+    assert value.get_xydata().tolist() == [[0.05, 2]]
+    assert bars[0].get_segments()[0].tolist() == [[pytest.approx(0.03), 2], [pytest.approx(0.07), 2]]
+    figures.reached(metrics, tmp_path / "c.png", 0.95)
+    assert [label.get_text() for label in drawn[2].axes[0].get_yticklabels()][-1] == "average of 5 ★"
+    assert drawn[2].axes[0].containers[4][0].get_xydata().tolist() == [[0.8, 4]]
 
 
 def test_the_study_is_shown_where_there_is_one(filled):
