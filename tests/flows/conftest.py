@@ -29,14 +29,14 @@ def shell(folder: Path, *command: str, **environment: str) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         env=os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"} | environment,
     )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 20, what: str = "the condition") -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 120, what: str = "the condition") -> Any:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := condition():
@@ -102,7 +102,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
         with contextlib.suppress(httpx.HTTPError):
             return httpx.get(f"{environment['PREFECT_API_URL']}/health").status_code == 200
 
-    wait_for(healthy, 60, "the server's health")
+    wait_for(healthy, 180, "the server's health")
     yield environment
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -138,7 +138,7 @@ class Toy:
         """Run to the end; return what it printed."""
         before = len(self.output) if (self.root / ".dvc/tmp/output").exists() else 0
         process = self.start(*arguments, module=module, **environment)
-        assert process.wait(120) == code, self.output[before:]
+        assert process.wait(300) == code, self.output[before:]
         return self.output[before:]
 
     def python(self, code: str, **environment: str) -> str:

@@ -55,16 +55,16 @@ def test_run_form_and_cancel(toy: Toy, worker: subprocess.Popen) -> None:
 
         toy.order("hang-ingest")
         run = start(workers=1).json()["id"]
-        wait_for((toy.orders / "hanging-ingest").exists, 60, "the stage")
+        wait_for((toy.orders / "hanging-ingest").exists, 180, "the stage")
         api.post(f"/flow_runs/{run}/set_state", json={"state": {"type": "CANCELLING"}})
 
         def children() -> list[psutil.Process]:
             return [p for p in toy.processes() if "time.sleep(600)" in str(p.cmdline()) or "steps.py" in p.cmdline()]
 
-        wait_for(lambda: not children(), 5, "the end of the stage's processes")
-        wait_for(lambda: api.get(f"/flow_runs/{run}").json()["state"]["type"] == "CANCELLED", 20, "state Cancelled")
+        wait_for(lambda: not children(), 60, "the end of the stage's processes")
+        wait_for(lambda: api.get(f"/flow_runs/{run}").json()["state"]["type"] == "CANCELLED", 120, "state Cancelled")
         (toy.orders / "hang-ingest").unlink()
 
         run = start(workers=1).json()["id"]
-        wait_for(lambda: api.get(f"/flow_runs/{run}").json()["state"]["type"] == "COMPLETED", 60, "state Completed")
+        wait_for(lambda: api.get(f"/flow_runs/{run}").json()["state"]["type"] == "COMPLETED", 180, "state Completed")
     assert {"toy", "toy-evaluate"} <= toy.locked()

@@ -132,7 +132,7 @@ def test_retry_and_timeout_come_from_meta(toy: Toy) -> None:
     output = toy.run("--force", code=1)
     assert "Retry 1/" in output
     assert "stage toy-ingest failed (it took longer than 1.5 s)" in output
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 120  # the stage hangs for 600 s
     assert not toy.processes()
 
 
@@ -146,7 +146,7 @@ def test_second_run_waits_for_the_first(toy: Toy) -> None:
     assert second.poll() is None
     (toy.orders / "hang-left").unlink()
     first.kill()  # a killed run's lock does not block
-    assert second.wait(30) == 0, toy.output
+    assert second.wait(120) == 0, toy.output
     assert toy.output.count("another run") == 1
     assert toy.locked() >= OTHER_STAGES
     crashed = server_runs(toy)[1]
@@ -169,8 +169,8 @@ def test_no_process_outlives_a_run(toy: Toy, how: str) -> None:
         os.killpg(flow.pid, signal.SIGINT)  # as a terminal does
     else:
         flow.send_signal(getattr(signal, how))
-    code = flow.wait(5)
-    wait_for(lambda: not toy.processes(), 5, "the end of all processes")
+    code = flow.wait(60)
+    wait_for(lambda: not toy.processes(), 60, "the end of all processes")
     assert code == {"SIGKILL": -9, "SIGTERM": -15, "SIGINT": 130, "dvc": 1}[how]
     assert "Traceback" not in toy.output
 
@@ -186,9 +186,9 @@ def test_without_a_server(toy: Toy) -> None:
     wait_for(lambda: any("uvicorn" in process.cmdline() for process in toy.processes()), what="the temporary server")
     flow.kill()
     flow.wait()
-    wait_for(lambda: not toy.processes(), 5, "the end of the temporary server")
+    wait_for(lambda: not toy.processes(), 60, "the end of the temporary server")
     assert states(toy.run("other", module="flows"))["other"] == "Completed"
-    wait_for(lambda: not toy.processes(), 5, "the end of the guard")
+    wait_for(lambda: not toy.processes(), 60, "the end of the guard")
     assert toy.git("status", "--short").split() == ["??", "dvc.lock"]
 
 
@@ -219,7 +219,7 @@ def test_three_flows_report_at_once(toy: Toy, tmp_path: Path) -> None:
     copies = [shutil.copytree(toy.root, tmp_path / name) for name in ("second", "third")]
     toys = [toy, *(Toy(copy, toy.environment) for copy in copies)]
     runs = [toy.start(module="flows.other") for toy in toys]
-    assert [run.wait(90) for run in runs] == [0, 0, 0]
+    assert [run.wait(300) for run in runs] == [0, 0, 0]
     for toy in toys:
         assert states(toy.output)["other"] == "Completed"
         assert "database is locked" not in toy.output
@@ -256,7 +256,7 @@ def test_changed_parameters_run_as_experiments(toy: Toy) -> None:
     leftover.with_name("dead.lock").touch()
 
     runs = [with_parameters(toy, {"ingest": {"path": "raw/own.csv"}, "train": {"rate": r}}) for r in (0.25, 0.75)]
-    outputs = [run.communicate(timeout=90)[0] for run in runs]
+    outputs = [run.communicate(timeout=300)[0] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], outputs
     names = [output.strip().splitlines()[-1].split("experiment ")[1] for output in outputs]
     for output, name in zip(outputs, names, strict=True):
@@ -282,12 +282,12 @@ def test_changed_parameters_run_as_experiments(toy: Toy) -> None:
 def test_experiment_with_other_own_data_beside_the_repository(toy: Toy) -> None:
     (toy.root.parent / "beside.csv").write_text("3\n")
     run = with_parameters(toy, {"ingest": {"path": "../beside.csv"}, "train": {"rate": 0.5}})
-    output = run.communicate(timeout=60)[0]
+    output = run.communicate(timeout=300)[0]
     assert run.returncode == 0, output
     assert "toy-path-" in output
     assert not (toy.root / "data").exists()
     run = with_parameters(toy, {"ingest": {"path": "../nowhere.csv"}, "train": {"rate": 0.5}})
-    output = run.communicate(timeout=60)[0]
+    output = run.communicate(timeout=300)[0]
     assert run.returncode == 1
     assert "nowhere.csv" in output.strip().splitlines()[-1]
     assert len(toy.git("worktree", "list").splitlines()) == 1
@@ -297,7 +297,7 @@ def test_bad_input_is_one_line(toy: Toy) -> None:
     output = toy.run("nonsense", module="flows", code=2)
     assert output == "error: there is no method nonsense; methods in params.yaml: other, toy\n"
     run = with_parameters(toy, {"ingest": {"path": "x"}, "train": {"rate": 2}})
-    output = run.communicate(timeout=60)[0]
+    output = run.communicate(timeout=300)[0]
     assert run.returncode
     assert "parameters.train.rate" in output
     assert "less than or equal to 1" in output
@@ -354,8 +354,8 @@ def test_a_run_that_is_ended_while_dvc_writes_its_lock_keeps_it(toy: Toy) -> Non
     filler = "".join(f"  old-{i}:\n    cmd: echo {i}\n" for i in range(3000))
     lock.write_text(content + filler)
     flow = toy.start("--force", module="flows.other")
-    wait_for(lambda: lock.stat().st_size < len(content + filler), 60, "the writing of the lock")
+    wait_for(lambda: lock.stat().st_size < len(content + filler), 180, "the writing of the lock")
     flow.send_signal(signal.SIGTERM)
-    flow.wait(10)
-    wait_for(lambda: not toy.processes(), 5, "the end of all processes")
+    flow.wait(60)
+    wait_for(lambda: not toy.processes(), 60, "the end of all processes")
     assert toy.locked() >= OTHER_STAGES
