@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import safetensors
-import safetensors.torch
 import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
 
 from tasks.bpr.dataset import Panel
 from tasks.bpr.model import Batch, CountModel, Law, Standardizer, build
@@ -415,13 +416,13 @@ _STATE_PARTS = ("model", "first", "second", "best")
 def save_file(path: Path, tensors: Tensors, about: str | None = None) -> None:
     """One safetensors file; at most one key of metadata, because safetensors writes several in any order."""
     plain = {name: value.detach().contiguous() for name, value in tensors.items()}
-    path.write_bytes(safetensors.torch.save(plain, None if about is None else {"about": about}))
+    path.write_bytes(save_tensors(plain, None if about is None else {"about": about}))
 
 
 def load_file(path: Path, like: Tensors) -> Tensors:
     """The tensors of a file. Raises UserError unless names, shapes and types are those of `like`."""
     try:
-        found = safetensors.torch.load(path.read_bytes())
+        found = load_tensors(path.read_bytes())
     except (safetensors.SafetensorError, OSError) as error:
         raise UserError(f"{path}: not a readable model: {error}") from None
     shapes = [{n: (tuple(v.shape), v.dtype) for n, v in tensors.items()} for tensors in (found, like)]
