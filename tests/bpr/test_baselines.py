@@ -159,6 +159,15 @@ def test_without_features_a_regression_is_the_training_mean():
         np.testing.assert_allclose(forecast, panel.counts[:20].mean(), rtol=1e-3)
 
 
+def test_a_cell_weighs_as_much_as_its_exposure():
+    panel, _ = law(np.random.default_rng(5), exposure=True)
+    bare = dataclasses.replace(panel, features=np.zeros((30, 40, 0)), feature_names=[])
+    rate = panel.counts[:20].sum() / panel.exposure[:20].sum()
+    for kind in ("ridge", "poisson", "boosted_trees"):
+        forecast = regression(bare, kind, alphas=[1.0], seed=0)
+        np.testing.assert_allclose(forecast, rate * panel.exposure, rtol=1e-3)
+
+
 def test_empirical_draws_are_the_periods_before_validation():
     panel, _ = law(np.random.default_rng(4))
     np.testing.assert_array_equal(empirical_draws(panel, 1000, np.random.default_rng(0)), panel.counts[:20])

@@ -174,12 +174,13 @@ def test_a_constant_feature_is_told(berlin):
     assert berlin.run(gate, "bpr", "panel", "panel", "--out", "panel.json") == (0, "")
 
 
-def test_identifiers_of_a_csv_keep_their_zeros_and_may_be_called_na(workspace):
-    rows = "".join(f"{site},{t},{t}\n" for t in (1, 2, 3) for site in ("NA", "007"))
+@pytest.mark.parametrize("sites", [("007", "NA"), ("007", "08")])
+def test_identifiers_of_a_csv_keep_their_zeros_and_may_be_called_na(workspace, sites):
+    rows = "".join(f"{site},{t},{t}\n" for t in (1, 2, 3) for site in sites)
     workspace.write("t.csv", b"\xef\xbb\xbfsite,period,count\n" + rows.encode())
     workspace.parameters(panel={"t": {"path": "t.csv", "k": 1, "lags": 0}})
     assert workspace.run(panel, "t", "t.csv", "--out", "panel") == (0, "")
-    assert read_panel(workspace.root / "panel").sites.tolist() == ["007", "NA"]
+    assert read_panel(workspace.root / "panel").sites.tolist() == list(sites)
 
 
 @pytest.mark.parametrize(

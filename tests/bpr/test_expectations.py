@@ -267,15 +267,17 @@ def test_large_panels_are_thinned_and_still_tell(panel, monkeypatch):
     assert flagged(statistics).tolist() == [False, False, True]
 
 
-def test_tiny_panels_raise_no_alarm():
+@pytest.mark.parametrize(("n_sites", "n_periods"), [(3, 4), (8, 6)])
+def test_small_panels_raise_no_alarm(n_sites, n_periods):
     generator = np.random.default_rng(0)
+    size = n_sites * n_periods
     for _ in range(20):
         rows = pd.DataFrame(
             {
-                "site": np.tile(["a", "b", "c"], 4),
-                "period": np.repeat(range(4), 3),
-                "count": generator.poisson(3, 12),
-                "x": generator.normal(size=12),
+                "site": np.tile([f"s{i}" for i in range(n_sites)], n_periods),
+                "period": np.repeat(range(n_periods), n_sites),
+                "count": generator.poisson(3, size),
+                "x": generator.normal(size=size),
             }
         )
         small = arrange(rows, params.Panel(path="t", k=1, lags=1, features=["x"]), where="t")

@@ -154,6 +154,7 @@ def cell(row, column, value):
     return change
 
 
+MONTHS = ["2020-01-01", "2020-02-01", "2020-03-01", "2020-05-01", "2020-06-01"]
 ALLOWED = "needed is a finite number of at least 0"
 BAD = [
     # counts
@@ -191,6 +192,12 @@ BAD = [
         {},
         "column period: nothing between '2016' and '2018', where the other periods follow at equal distance; add rows for "
         "the periods that lack, or name the periods in text that is no number or date",
+    ),
+    (  # months follow at equal distance, though not in days
+        lambda t: t.assign(period=t["period"].map(dict(zip(range(2015, 2020), MONTHS, strict=True)))),
+        {},
+        "column period: nothing between '2020-03-01' and '2020-05-01', where the other periods follow at equal distance; add "
+        "rows for the periods that lack, or name the periods in text that is no number or date",
     ),
     (lambda t: t[:0], {}, "the table has no rows"),
     # identifiers
