@@ -89,7 +89,7 @@ def _correlation(feature: np.ndarray, panel: Panel) -> float:
     with_own = _pearson(values.ravel(), panel.counts[rows].ravel())
     later = rows[rows > 0]
     with_last = _pearson(feature[later].ravel(), panel.counts[later - 1].ravel())
-    return with_own if with_own > with_last else 0.0
+    return with_own if with_own > with_last + 1e-6 else 0.0
 
 
 def _pearson(a: np.ndarray, b: np.ndarray) -> float:

@@ -267,6 +267,12 @@ def test_large_panels_are_thinned_and_still_tell(panel, monkeypatch):
     assert flagged(statistics).tolist() == [False, False, True]
 
 
+def test_counts_that_never_change_are_no_leak_of_their_lags(panel):
+    still = np.tile(panel.counts[:1], (PERIODS, 1))
+    statistics = leak_statistics(with_feature(dataclasses.replace(panel, counts=still), "x", still))
+    assert not flagged(statistics).any()
+
+
 @pytest.mark.parametrize(("n_sites", "n_periods"), [(3, 4), (8, 6)])
 def test_small_panels_raise_no_alarm(n_sites, n_periods):
     generator = np.random.default_rng(0)
