@@ -33,11 +33,13 @@ def leak_statistics(panel: Panel) -> pd.DataFrame:
 
     Values within 4 standard errors of 0, and those of tables too small for an estimate, are 0.
 
-    Measured on the honest features of Cook County, cranes, New York and of Berlin's counts (852 features): own_period at
-    most .203, next_period at most .306 (.563 in random panels of few sites), test_mean at most .13. Crashes of the same
-    year in New York: own_period .279; moving averages, cumulated sums, shares, ranks and logarithms of the count that
-    include the own period: .258 to 1. Not found: the own period's count under noise as large as the counts' own standard
-    deviation, quantities of the same period that are hardly associated with the count, and leaks in the first period.
+    Measured on Cook County, cranes, New York and Berlin's 16 counts, with their own features and others made from the
+    past (852 honest ones; the limits of the gate were chosen on the same data): own_period at most .203, next_period at
+    most .306 (.563 in random panels of few sites), test_mean at most .13. Crashes of the same year in New York:
+    own_period .279; moving averages, cumulated sums, shares, ranks and logarithms of the count that include the own
+    period: .258 to 1. Found in part only: the own period's count under noise as large as the counts' own standard
+    deviation (13 of 35 panels), whether there was any event (7 of 35), growth in per cent (23 of 35). Not found: quantities
+    of the same period that are hardly associated with the count, and leaks in the first period.
     """
     panel = _thinned(panel)
     rows = []
