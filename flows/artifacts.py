@@ -15,7 +15,7 @@ from typing import Any
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.states import State
 
-LARGEST_FIGURE = 2_000_000  # bytes; artifacts are rows of a database
+LARGEST_FIGURE = 1_000_000  # bytes; Prefect refuses events above 1.5 MB, and a figure goes in as base64
 
 
 def publish(root: Path, method: str | None, stages: list, states: dict[str, State], seconds: dict[str, float]) -> None:
@@ -35,10 +35,12 @@ def publish(root: Path, method: str | None, stages: list, states: dict[str, Stat
         table = [{"stage": stage, "file": path.name, **row} for stage, path in metrics for row in _metrics(path)]
         if table:
             create_table_artifact(table, key=_key(owner, "metrics"), description=f"metrics of {owner}")
-        figures = [(s.name, p) for s, p in files if p.suffix == ".png"]
-        if figures:
-            text = "\n\n".join(_figure(stage, path) for stage, path in figures)
-            create_markdown_artifact(text, key=_key(owner, "figures"), description=f"figures of {owner}")
+        for stage, path in files:
+            if path.suffix == ".png":
+                key = _key(owner, "figure", path.stem)
+                create_markdown_artifact(
+                    _figure(stage.name, path), key=key, description=f"figure of {owner}: {path.stem}"
+                )
         verdicts = [(s.name, p) for s, p in files if p.suffix == ".json" and "checks" in p.relative_to(root).parts]
         if verdicts:
             text = "\n\n".join(_verdict(stage, path) for stage, path in verdicts)

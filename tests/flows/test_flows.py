@@ -70,7 +70,7 @@ def test_first_run_then_cached_then_one_file_touched(toy: Toy) -> None:
         {"stage": "toy-evaluate", "file": "all.json", "metric": "accuracy", "value": 0.5},
         {"stage": "toy-evaluate", "file": "all.json", "metric": "nested.low", "value": 0.1},
     ]
-    assert "![curve.png](data:image/png;base64,iVBOR" in found["toy-figures"]
+    assert "![curve.png](data:image/png;base64,iVBOR" in found["toy-figure-curve"]
     assert "### toy-check: passed" in found["toy-checks"]
     assert "| m | 2,000 | column values unique | task | passed |" in found["toy-checks"]
 
