@@ -95,7 +95,7 @@ class Aggregate(Section):
         ["majority", "dawid_skene", "iwmv", "gtic"], min_length=1, description="aggregators of this project"
     )
     crowdkit: Annotated[list[Literal["DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE"]], Distinct] = Field(
-        ["DawidSkene"], description="aggregators of crowd-kit, run on the raw answers (slow: most of the stage's time)"
+        [], description="aggregators of crowd-kit, run on the raw answers to compare with (slow: seconds a data set)"
     )
     n_iter: int = Field(50, ge=1, le=10_000, description="rounds of the iterative aggregators at most")
     smoothing: float = Field(0.01, ge=0, le=100, description="pseudo-count of each confusion cell (Dawid–Skene)")
