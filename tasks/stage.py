@@ -24,7 +24,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 PARAMETERS_FILE = Path("params.yaml")
 Model = TypeVar("Model", bound=BaseModel)
@@ -38,6 +38,28 @@ class Parameters(BaseModel):
     """Base of all parameter models: unknown keys and other types are refused, values never change after reading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _distinct(values: list) -> list:
+    if len(set(values)) < len(values):
+        raise ValueError("every entry may stand once")
+    return values
+
+
+def _not_reserved(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"the name is needed for another folder; not allowed: {', '.join(RESERVED)}")
+    return name
+
+
+RESERVED = ("checks",)  # folders beside those of the data sets
+Distinct = AfterValidator(_distinct)
+Name = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, - and _"),
+    AfterValidator(_not_reserved),
+]
+Seed = Annotated[int, Field(ge=0, lt=2**63, description="random seed; every named part of a stage gets its own stream")]
 
 
 def load_parameters(section: str, model: type[Model], file: Path = PARAMETERS_FILE) -> Model:

@@ -94,6 +94,9 @@ def read_panel(folder: Path) -> Panel:
     periods = read_table(folder / "periods.parquet", PERIODS)
     sites = read_table(folder / "sites.parquet", SITES)
     cells = read_table(folder / "cells.parquet", CELLS, more_columns=True)
+    for file, names in (("periods", periods["period"]), ("sites", sites["site"])):
+        if not names.is_unique:
+            raise UserError(f"{folder / file}.parquet: {names[names.duplicated()].iloc[0]!r} stands there twice")
     shape = len(periods), len(sites)
     row = pd.Index(periods["period"]).get_indexer(cells["period"].astype("str"))
     column = pd.Index(sites["site"]).get_indexer(cells["site"].astype("str"))

@@ -46,6 +46,17 @@ def model_name(objective: str, epsilon: float) -> str:
     return objective if np.isnan(epsilon) else f"{objective}{epsilon:g}"
 
 
+BASELINES = {  # beside the moving averages, in the order of the reports
+    "ridge": "ridge regression",
+    "poisson": "Poisson regression",
+    "boosted_trees": "boosted trees",
+    "empirical_mean": "training periods, mean",
+    "empirical_ratio": "training periods, ratio",
+    "empirical_topk_ratio": "training periods, top-K ratio",
+    "chance": "chance",
+}
+
+
 def moving_average(forecast: str) -> int | None:
     """The length of a moving average by its name, None for other forecasts.
 
@@ -126,15 +137,7 @@ def gather(
 
 def _baseline_order(name: str) -> tuple:
     length = moving_average(name)
-    others = (
-        "ridge",
-        "poisson",
-        "boosted_trees",
-        "empirical_mean",
-        "empirical_ratio",
-        "empirical_topk_ratio",
-        "chance",
-    )
+    others = list(BASELINES)
     if length is not None:
         return 0, length, name
     return 1, others.index(name) if name in others else len(others), name

@@ -6,39 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tasks.bpr.evaluation import moving_average
+from tasks.bpr.evaluation import BASELINES, moving_average
+from tasks.pictures import save, start
 
 RULES = {"mean": "mean", "delta_ratio": "ratio in closed form", "ratio": "ratio", "topk_ratio": "top-K ratio"}
-BASELINES = {
-    "ridge": "ridge regression",
-    "poisson": "Poisson regression",
-    "boosted_trees": "boosted trees",
-    "empirical_mean": "training periods, mean",
-    "empirical_ratio": "training periods, ratio",
-    "empirical_topk_ratio": "training periods, top-K ratio",
-    "chance": "chance",
-}
 MARKERS = "osD^v<>ph"
 AVERAGE, BASELINE = "black", "grey"
-
-
-def start():
-    """pyplot without a screen and with the house style."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "savefig.dpi": 130})
-    return plt
-
-
-def save(figure, path: Path) -> None:
-    """Write a PNG without the version and time that would change its bytes."""
-    import matplotlib.pyplot as plt
-
-    figure.savefig(path, bbox_inches="tight", format="png", metadata={"Software": None})
-    plt.close(figure)
 
 
 def name_of(forecast: str) -> str:

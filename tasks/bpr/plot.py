@@ -9,26 +9,33 @@ from tasks.bpr.params import Parameters
 @stage.command("bpr", Parameters)
 def plot(parameters: Parameters, data: Path, metrics: Path, study: Path, *, figures: Path, summary: Path) -> None:
     """Draw what was reached, differences, frontier, maps and training; say in words what they show and what they do not."""
-    import shutil
-
+    from tasks.bpr.dataset import read_panel
+    from tasks.bpr.evaluate import read_predictions
     from tasks.bpr.summary import summarise
+    from tasks.pictures import take_study
     from tasks.tables import read_json, write_json
 
     confidence = parameters.evaluate.confidence
     found = {name: read_json(metrics / f"{name}.json") for name in parameters.datasets}
+    results = {}  # panel, predictions and runs of every data set
+    for name in parameters.datasets:
+        panel = read_panel(data / name / "panel")
+        results[name] = panel, *read_predictions(data / name, panel, trained=name in parameters.train)
     figures.mkdir()
     captions = _comparisons(found, figures, confidence)
-    captions |= _models({name: m for name, m in found.items() if name in parameters.train}, data, figures, confidence)
-    captions |= _maps(parameters, data, found, figures)
-    if (study / "study.png").exists():
-        shutil.copy(study / "study.png", figures / "study.png")
-        captions["study.png"] = {
-            "title": "Study on the public panels",
-            "caption": "Difference of BPR to the moving average chosen on validation, with intervals over subsets of the "
-            "sites; few test periods each. Left of 0: worse than the average.",
-        }
+    captions |= _models(
+        {name: results[name] for name in found if name in parameters.train}, data, found, figures, confidence
+    )
+    captions |= _maps(results, figures)
+    study_text = take_study(
+        study,
+        figures,
+        captions,
+        title="Study on the public panels",
+        caption="Difference of BPR to the moving average chosen on validation, with intervals over subsets of the "
+        "sites; few test periods each. Left of 0: worse than the average.",
+    )
     write_json(figures / "captions.json", captions)
-    study_text = (study / "study.md").read_text(encoding="utf-8") if (study / "study.md").exists() else ""
     summary.write_text(summarise(found, study_text, confidence), encoding="utf-8")
 
 
@@ -56,20 +63,17 @@ def _comparisons(found: dict, figures: Path, confidence: float) -> dict:
     return captions
 
 
-def _models(found: dict, data: Path, figures: Path, confidence: float) -> dict:
+def _models(results: dict, data: Path, found: dict, figures: Path, confidence: float) -> dict:
     from tasks.bpr import figures as draw
-    from tasks.bpr.dataset import read_panel
-    from tasks.bpr.evaluate import read_predictions
     from tasks.bpr.evaluation import model_name, per_run
     from tasks.bpr.schemas import EPOCHS
     from tasks.tables import read_table
 
-    if not found:
+    if not results:
         return {}
+    found = {name: found[name] for name in results}
     points, epochs = {}, {}
-    for name in found:
-        panel = read_panel(data / name / "panel")
-        predictions, runs = read_predictions(data / name, panel, trained=True)
+    for name, (panel, predictions, runs) in results.items():
         table = per_run(panel.part("valid", "test"), predictions)
         rule = next(rule for rule in ("delta_ratio", "ratio", "topk_ratio", "mean") if (table["rule"] == rule).any())
         points[name] = table[table["rule"] == rule]
@@ -95,17 +99,13 @@ def _models(found: dict, data: Path, figures: Path, confidence: float) -> dict:
     }
 
 
-def _maps(parameters: Parameters, data: Path, found: dict, figures: Path) -> dict:
+def _maps(results: dict, figures: Path) -> dict:
     from tasks.bpr import figures as draw
-    from tasks.bpr.dataset import read_panel
-    from tasks.bpr.evaluate import read_predictions
     from tasks.bpr.evaluation import sites_on_map
 
     maps = {}
-    for name in found:
-        panel = read_panel(data / name / "panel")
+    for name, (panel, predictions, _) in results.items():
         if panel.coordinates is not None:
-            predictions, _ = read_predictions(data / name, panel, trained=name in parameters.train)
             drawn = sites_on_map(panel.part("valid", "test"), predictions)
             if drawn is not None:
                 maps[name] = {**drawn, "forecast": f"{draw.name_of(drawn['forecast'])} {drawn['run']}".strip()}

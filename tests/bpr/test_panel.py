@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -282,3 +284,14 @@ def test_bad_input_is_told_in_one_exact_line(table, change, values, message):
     with pytest.raises(UserError) as error:
         arrange(change(table), settings(**values), where="table.csv")
     assert str(error.value) == f"table.csv: {message}"
+
+
+@pytest.mark.parametrize("file", ["sites", "periods"])
+def test_a_panel_on_disk_that_names_something_twice_is_told_in_one_line(table, tmp_path, file):
+    folder = tmp_path / "panel"
+    write_panel(folder, arrange(table, settings(), where="table.csv"))
+    path = folder / f"{file}.parquet"
+    rows = pq.read_table(path)
+    pq.write_table(pa.concat_tables([rows, rows.slice(1, 1)]), path)
+    with pytest.raises(UserError, match=rf"{file}\.parquet: '(b|2016)' stands there twice"):
+        read_panel(folder)

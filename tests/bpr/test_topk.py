@@ -88,7 +88,9 @@ class TestHardMask:
         assert mask.sum(-1).eq(3).all()
         assert (scores * mask).sum(-1).allclose(scores.topk(3).values.sum(-1))
 
-    @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a second device")
+    @pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="compares choices on a CUDA GPU with those on the CPU: there is no GPU"
+    )
     def test_equal_on_devices(self):
         scores = torch.randint(0, 50, (20, 1000), generator=stream()).float()
         assert torch.equal(top_k_mask(scores, 100), top_k_mask(scores.cuda(), 100).cpu())

@@ -15,8 +15,8 @@ from tasks.bpr.prediction import rule_scores
 from tasks.bpr.schemas import EPOCHS, FORECASTS, RUNS, SCORES
 from tasks.bpr.training import batch_of, read_models
 from tasks.tables import read_table
-from tests.bpr.conftest import Workspace
 from tests.bpr.test_training import make_panel
+from tests.workspace import Workspace
 
 TRAIN = {"epochs": 20, "epsilons": [0.5, 0.9], "seeds": [0, 3]}
 RUN_NAMES = [f"{name}-{seed}" for name in ("ml", "bpr", "daml0.5", "daml0.9") for seed in (0, 3)]

@@ -13,7 +13,6 @@ from tasks.bpr.metrics import bpr
 from tasks.bpr.params import Train
 from tasks.bpr.training import batch_of, fit, fit_all, read_state, run_name, write_state
 from tasks.stage import UserError
-from tests.label_completion.conftest import SHARED
 
 QUICK = {"epochs": 30, "validate_every": 10}
 MONTE_CARLO = {"estimator": "monte_carlo", "n_samples": 20, "n_perturbations": 20}
@@ -315,34 +314,10 @@ def test_seven_sites_are_misranked_by_likelihood_and_ranked_by_bpr():
 # --- Cook County
 
 
-def cook() -> Panel:
-    """Fatal overdoses of 1328 tracts: training 2016–19, validation 2020, test 2021–22."""
-    path = SHARED / "data" / "bpr" / "cook_county_overdose" / "data.parquet"
-    if not path.is_file():
-        pytest.skip(f"{path} is absent")
-    table = pd.read_parquet(path).query("period >= 2016").sort_values(["period", "site"])
-    names = ["neighbour_mean_prev", *(f"svi_theme{i}" for i in range(1, 5)), "svi_total", "lat", "lon", "timestep"]
-    names += [f"lag{i}" for i in range(1, 6)]
-    grids = {name: table[name].to_numpy(float).reshape(7, -1) for name in [*names, "count"]}
-    return Panel(
-        pd.Index(table["site"].iloc[:1328].astype(str)),
-        pd.Index([str(year) for year in range(2016, 2023)]),
-        np.repeat(["train", "valid", "test"], [4, 1, 2]),
-        np.arange(7.0),
-        grids["count"],
-        np.stack([grids[name] for name in names], axis=2),
-        names,
-        None,
-        None,
-        100,
-    )
-
-
 @pytest.mark.parametrize("seed", [4])
-def test_daml_reaches_what_it_aims_at_on_cook(seed):
+def test_daml_reaches_what_it_aims_at_on_cook(cook, seed):
     """The authors' step ends at .70; the deterministic gradient reaches .87 and meets ε = .8 in every period."""
-    panel = cook()
-    assert fit(panel, Train(), objective="daml", epsilon=1.0, seed=seed).run["last_train_bpr"] >= 0.86
-    held = fit(panel, Train(), objective="daml", epsilon=0.8, seed=seed).run
+    assert fit(cook, Train(), objective="daml", epsilon=1.0, seed=seed).run["last_train_bpr"] >= 0.86
+    held = fit(cook, Train(), objective="daml", epsilon=0.8, seed=seed).run
     assert held["last_train_bpr_least"] >= 0.8
     assert held["feasible_periods"] == held["train_periods"] == 4

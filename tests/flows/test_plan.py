@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from flows import experiment
-from flows.engine import plan
+from flows.engine import Stage, by_length, plan
 from tasks.stage import UserError
 
 pytestmark = pytest.mark.e2e
@@ -71,3 +71,9 @@ def test_edit_keeps_comments(template: Path, tmp_path: Path) -> None:
     before = file.read_text()
     experiment.edit(file, "toy", {("train", "rate"): 0.75})
     assert file.read_text() == before.replace("rate: 0.5", "rate: 0.75")
+
+
+def test_the_longest_way_to_the_end_is_begun_first() -> None:
+    edges = {"short": (), "begin": (), "middle": ("begin",), "end": ("middle", "short")}
+    stages = [Stage(name, parents, stale=True) for name, parents in edges.items()]
+    assert [stage.name for stage in by_length(stages)] == ["begin", "short", "middle", "end"]

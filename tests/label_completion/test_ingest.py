@@ -10,7 +10,8 @@ import pytest
 from tasks.label_completion import ingest
 from tasks.label_completion.answers import encode
 from tasks.label_completion.dataset import Dataset, read_dataset
-from tests.label_completion.conftest import Workspace, shared_folder
+from tests.label_completion.conftest import shared_folder
+from tests.workspace import Workspace
 
 ANSWERS = "task,worker,label\na,u,x\nb,u,y\na,v,x\n"
 FEATURES = "task,f,g\na,1,red\nb,2,blue\nc,4,red\n"

@@ -16,7 +16,7 @@ from tasks.label_completion import aggregate, complete, completion, evaluate, pr
 from tasks.label_completion.dataset import Dataset, read_dataset, write_dataset
 from tasks.label_completion.schemas import AGGREGATED, ANSWERS, COMPLETED, TRUTH, VOTES, WORKERS
 from tasks.tables import read_table, write_table
-from tests.label_completion.conftest import REPOSITORY, Workspace
+from tests.workspace import REPOSITORY, Workspace
 
 PARAMETERS = {
     "datasets": ["iris"],
