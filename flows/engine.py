@@ -184,15 +184,14 @@ class Run:
     def submit(self, stages: list[Stage], report: bool) -> dict[str, State]:
         """One Prefect task per stage, each after its parents, and one for the report page; wait for all."""
         waiting = {stage.name: set(stage.parents) for stage in by_length(stages)}
-        tasks = {stage.name: self.task(stage) for stage in stages}
-        parents = {stage.name: stage.parents for stage in stages}
+        by_name = {stage.name: stage for stage in stages}
         futures: dict[str, PrefectFuture] = {}
         ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         with ThreadPoolTaskRunner(max_workers=self.workers) as runner:
 
             def submit(name: str) -> None:
-                needed = [futures[parent] for parent in parents[name]]
-                futures[name] = runner.submit(tasks[name], {}, wait_for=needed)
+                parents = [futures[parent] for parent in by_name[name].parents]
+                futures[name] = runner.submit(self.task(by_name[name]), {}, wait_for=parents)
                 futures[name].add_done_callback(lambda _: ended.put(name))
 
             try:

@@ -9,7 +9,7 @@ from tasks import stage
 from tasks.bpr.params import Baselines, Evaluate, Rank, Train
 from tasks.stage import UserError
 
-# of the publication, but for the estimator: M = J = 100 there, its deterministic limit here
+# the project's defaults, at two epsilons and from five starts
 SETTINGS = {
     "train": Train(objectives=["ml", "bpr", "daml"], epsilons=[1.0, 0.8], seeds=[0, 1, 2, 3, 4], epochs=300),
     "rank": Rank(n_samples=1000),
