@@ -1,6 +1,11 @@
 """Settings of all tests."""
 
+import signal
+
 import hypothesis
+
+# A shell starts its background jobs with Ctrl-C ignored, and children inherit that; tests send Ctrl-C to their children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run: a failure can be repeated, and a passing suite stays passing.
 hypothesis.settings.register_profile(
