@@ -4,7 +4,10 @@
 PYTHON ?= python3
 METHOD ?=
 WORKERS ?= 2
-DATA ?= ../shared/data/$(if $(filter bpr,$(METHOD)),bpr,ldplc)
+TABLES_ := ../shared/data/ldplc
+TABLES_label_completion := ../shared/data/ldplc
+TABLES_bpr := ../shared/data/bpr
+DATA ?= $(TABLES_$(METHOD))
 VENV := .venv
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -38,7 +41,7 @@ test: lint
 bench: env
 	$(PY) -m tests.bench.$(or $(METHOD),label_completion)
 
-# The long study of a method, off by default; DATA is the folder of its tables.
+# The long study of a method, off by default; DATA is the folder of its tables, where it needs any.
 study: env
 	METHODWORKS_WORKERS=$(WORKERS) $(PY) -m tasks.$(or $(METHOD),label_completion).study $(DATA) \
 	  --out reports/$(or $(METHOD),label_completion)/study

@@ -26,9 +26,10 @@ def token_log_probs(
     response alone, but for the rounding of matrix products.
 
     Raises:
-        ValueError: an empty prompt (its first response token would have nothing to be predicted from), unequal numbers.
+        ValueError: an empty prompt (its first response token would have nothing to be predicted from), unequal numbers,
+            or more tokens than the model has positions for.
     """
-    _check(prompts, responses)
+    _check(model, prompts, responses)
     found: list[np.ndarray | None] = [None] * len(responses)
     was_training = model.training
     model.eval()  # no dropout: the reference of the training must be the reference of the scoring
@@ -43,25 +44,40 @@ def token_log_probs(
     return [np.empty(0, np.float32) if values is None else values for values in found]
 
 
-def response_log_probs(model, prompts: Sequence[Ids], responses: Sequence[Ids]) -> tuple[torch.Tensor, torch.Tensor]:
-    """With gradient, for training: (log-probabilities of all response tokens, the response that each belongs to).
+def response_log_probs(model, prompts: Sequence[Ids], responses: Sequence[Ids]) -> torch.Tensor:
+    """With gradient, for training: the log-probabilities of all response tokens, response by response, (N,) float32.
 
-    Shapes (N,) float32 and (N,) int64, N = the sum of the responses' lengths, response by response. One forward pass of
-    prompts with their responses; the logits of prompt tokens are not made, and pieces of the others are made again in the
-    backward pass instead of being kept, where the vocabulary is large.
+    N is the sum of the responses' lengths; `segment_sum` makes one number a response of them. One forward pass of prompts
+    with their responses; the logits of prompt tokens are not made, and pieces of the others are made again in the backward
+    pass instead of being kept, where the vocabulary is large.
+
+    Raises:
+        ValueError: as `token_log_probs`.
     """
-    _check(prompts, responses)
+    _check(model, prompts, responses)
     backbone, head = parts(model)
     device = head.weight.device
+    if not any(len(r) for r in responses):
+        return torch.zeros(0, device=device)
     ids, _ = pad([[*p, *r] for p, r in zip(prompts, responses, strict=True)], 0)
     # position t predicts token t + 1: the predicting positions of a response begin at its prompt's last token
-    rows, columns, owners = _predicting(prompts, responses)
-    hidden = backbone(input_ids=torch.as_tensor(ids[:, :-1], device=device), use_cache=False).last_hidden_state
-    rows, columns = torch.as_tensor(rows, device=device), torch.as_tensor(columns, device=device)
-    targets = torch.as_tensor(ids, device=device)[rows, columns + 1]
-    return _log_probs(head, hidden[rows, columns], targets, scale=logit_scale(model)), torch.as_tensor(
-        owners, device=device
-    )
+    rows, columns = (torch.as_tensor(x, device=device) for x in _predicting(prompts, responses))
+    ids = torch.as_tensor(ids, device=device)
+    hidden = backbone(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
+    return _log_probs(head, hidden[rows, columns], ids[rows, columns + 1], scale=logit_scale(model))
+
+
+def segment_sum(values: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
+    """Sums of consecutive pieces of these lengths, (len(lengths),): a response's log-probability from its tokens'.
+
+    Sums along the rows of a rectangle, not by adding into places: the same bits each time on GPUs too.
+
+    >>> segment_sum(torch.tensor([1.0, 2.0, 3.0]), [2, 0, 1])
+    tensor([3., 0., 3.])
+    """
+    sizes = torch.as_tensor(lengths, device=values.device)
+    mask = torch.arange(max(lengths, default=0), device=values.device) < sizes[:, None]
+    return values.new_zeros(mask.shape).masked_scatter(mask, values).sum(dim=1)
 
 
 def parts(model):
@@ -83,17 +99,17 @@ def logit_scale(model) -> float:
     return float(getattr(config, "logits_scaling", 1.0) or 1.0)
 
 
-def segment_sum(values: torch.Tensor, owners: torch.Tensor, n: int) -> torch.Tensor:
-    """Sums of `values` by owner, shape (n,): a response's log-probability from those of its tokens."""
-    return torch.zeros(n, dtype=values.dtype, device=values.device).index_add(0, owners, values)
-
-
-def _check(prompts: Sequence[Ids], responses: Sequence[Ids]) -> None:
+def _check(model, prompts: Sequence[Ids], responses: Sequence[Ids]) -> None:
     if len(prompts) != len(responses):
         raise ValueError(f"{len(prompts)} prompts and {len(responses)} responses: each response needs its prompt")
     for i, prompt in enumerate(prompts):
         if len(prompt) == 0:
             raise ValueError(f"prompt {i} has no token; a response needs at least one before it")
+    limit = getattr(model.config, "max_position_embeddings", None)
+    for i, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
+        if limit and len(prompt) + len(response) > limit:
+            total = f"{len(prompt)} + {len(response)} tokens"
+            raise ValueError(f"prompt and response {i} have {total}; the model takes {limit} at most")
 
 
 def _batches(prompts: Sequence[Ids], responses: Sequence[Ids], batch_tokens: int):
@@ -136,13 +152,13 @@ def _score(prompts: list[Ids], responses: list[Ids], model) -> list[np.ndarray]:
     return [part.numpy().astype(np.float32) for part in torch.split(values.float().cpu(), lengths)]
 
 
-def _predicting(prompts: Sequence[Ids], responses: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, response) of every position that predicts a response token."""
+def _predicting(prompts: Sequence[Ids], responses: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
+    """(row, column) of every position that predicts a response token."""
     lengths = np.array([len(r) for r in responses], dtype=np.int64)
     owners = np.repeat(np.arange(len(lengths)), lengths)
     within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     starts = np.array([len(p) - 1 for p in prompts], dtype=np.int64)
-    return owners, starts[owners] + within, owners
+    return owners, starts[owners] + within
 
 
 def _log_probs(head, hidden: torch.Tensor, targets: torch.Tensor, *, scale: float) -> torch.Tensor:

@@ -51,13 +51,16 @@ def sample(
         for every prompt its `n` samples.
 
     Raises:
-        ValueError: an empty prompt, or keys that are not one a prompt.
+        ValueError: an empty prompt, keys that are not one a prompt, or more tokens than the model has positions for.
     """
     if len(set(keys)) != len(prompts) or len(keys) != len(prompts):
         raise ValueError(f"{len(prompts)} prompts need as many different keys; there are {len(set(keys))}")
     for key, prompt in zip(keys, prompts, strict=True):
         if len(prompt) == 0:
             raise ValueError(f"prompt {key!r} has no token")
+    longest, limit = max(map(len, prompts), default=0), getattr(model.config, "max_position_embeddings", None)
+    if limit and longest + max_new_tokens > limit:
+        raise ValueError(f"{longest} prompt + {max_new_tokens} new tokens are more than the model's {limit} positions")
     order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), keys[i]))
     drawn: list[list[Sample]] = [[] for _ in prompts]
     model.eval()

@@ -12,7 +12,7 @@ CHAT_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message['content
 
 
 def build_tokenizer(symbols: Sequence[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer that cuts text into the given symbols, the longest that fits first; other text is `<unk>`.
+    """A tokenizer that cuts text into the given symbols, the longest that fits first; other characters are `<unk>`.
 
     Ids: 0 pad, 1 begin, 2 end, 3 unknown, then the symbols in their order.
 
@@ -27,7 +27,8 @@ def build_tokenizer(symbols: Sequence[str]) -> PreTrainedTokenizerFast:
     vocabulary = {symbol: i for i, symbol in enumerate([PAD, BEGIN, END, UNKNOWN, *symbols])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     longest_first = sorted(symbols, key=lambda symbol: (-len(symbol), symbol))
-    pattern = "|".join(_escaped(symbol) for symbol in longest_first)
+    # other text character by character: else the piece "<eos>" of a text would be found in the vocabulary
+    pattern = "|".join([*(_escaped(symbol) for symbol in longest_first), r"[\s\S]"])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(

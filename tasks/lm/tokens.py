@@ -30,12 +30,16 @@ def encode_prompt(tokenizer, prompt: Prompt) -> list[int]:
 def encode_response(tokenizer, response: str, finished: bool = True) -> list[int]:
     """Token ids of a response: its text by itself, and one end token exactly where it is `finished`.
 
-    An end token that the text already carries is not doubled.
+    End tokens that the text carries at its end, as texts decoded with special tokens do, are not doubled; the name of a
+    special token anywhere else is plain text.
+
+    Raises:
+        ValueError: the tokenizer has no end token.
     """
-    end = tokenizer.eos_token
-    while end and response.endswith(end):
-        response = response.removesuffix(end)
-    return _plain(tokenizer, response) + ([tokenizer.eos_token_id] if finished else [])
+    if tokenizer.eos_token_id is None:
+        raise ValueError("the tokenizer has no end token (eos_token), which ends a response")
+    text = _without_end(tokenizer, response)
+    return _literal(tokenizer, text)["input_ids"] + ([tokenizer.eos_token_id] if finished else [])
 
 
 def response_offsets(tokenizer, response: str, tokens: Sequence[int]) -> list[tuple[int, int]]:
@@ -48,7 +52,7 @@ def response_offsets(tokenizer, response: str, tokens: Sequence[int]) -> list[tu
     n_ends = next((i for i, t in enumerate(reversed(tokens)) if t != tokenizer.eos_token_id), len(tokens))
     inner = tokens[: len(tokens) - n_ends]
     if tokenizer.is_fast:
-        found = tokenizer(response, add_special_tokens=False, return_offsets_mapping=True)
+        found = _literal(tokenizer, _without_end(tokenizer, response), return_offsets_mapping=True)
         if list(found["input_ids"]) == inner:
             return [tuple(span) for span in found["offset_mapping"]] + [(len(response), len(response))] * n_ends
     spans, begin = [], 0
@@ -81,6 +85,17 @@ def pad(sequences: Sequence[Sequence[int]], pad_id: int, side: str = "right") ->
     ids = np.full(mask.shape, pad_id, dtype=np.int64)
     ids[mask] = [token for sequence in sequences for token in sequence]
     return ids, mask
+
+
+def _literal(tokenizer, text: str, **more):
+    return tokenizer(text, add_special_tokens=False, split_special_tokens=True, **more)
+
+
+def _without_end(tokenizer, response: str) -> str:
+    text, end = response, tokenizer.eos_token
+    while text.rstrip().endswith(end):
+        text = text.rstrip().removesuffix(end)
+    return text
 
 
 def _plain(tokenizer, text: str) -> list[int]:

@@ -10,7 +10,7 @@ from tasks.tables import significant
 
 
 def about(
-    loss: str, beta: float, parameters: Train, data: Labelled, *, generator: str, weights: str, cut: int
+    loss: str, beta: float, parameters: Train, data: Labelled, counts: dict[str, int], *, generator: str, weights: str
 ) -> dict[str, Any]:
     """All that a scorer needs to use the model as it was trained, and what it was trained on.
 
@@ -25,9 +25,7 @@ def about(
         "adapter": parameters.lora is not None,
         "template": "the tokenizer's chat template, the problem as one user message",
         "segment": parameters.segment,
-        "responses": len(data.correct),
-        "correct": int(data.correct.sum()),
-        "cut": cut,
+        "counts": counts,
         "nll_correct": _mean(nll[data.correct]),
         "nll_wrong": _mean(nll[~data.correct]),
         "parameters": parameters.model_dump(mode="json"),
@@ -54,7 +52,7 @@ A causal language model whose log-probabilities, compared with those of its refe
 {about["beta"]:g} × Σ [log policy − log reference] over its tokens (Yuan et al., "Free Process Rewards without Process
 Labels", ICML 2025). It was trained on whether final answers are right; no step was labelled.
 
-Trained from `{about["reference"]}` on {about["responses"]} responses, {about["correct"]} of them correct.
+Trained from `{about["reference"]}` on {about["counts"]["used"]} responses, {about["counts"]["used_correct"]} of them correct.
 
 ```python
 from tasks.prm.score import score_steps

@@ -1,6 +1,7 @@
 """A data set's responses as token ids, and the cache of their log-probabilities under the reference."""
 
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,8 @@ def write_log_probs(path: Path, values: Iterable[np.ndarray], *, model: str, tok
         "log_probs": np.concatenate([np.zeros(0, np.float32), *values]),
         "lengths": np.array([len(v) for v in values], dtype=np.int32),
     }
-    save_file(arrays, path, metadata={"model": model, "tokens": tokens})
+    # one key: the order of several is not fixed, and neither were the bytes
+    save_file(arrays, path, metadata={"about": json.dumps({"model": model, "tokens": tokens}, sort_keys=True)})
 
 
 def read_log_probs(path: Path, *, tokens: str, model: str | None = None) -> list[np.ndarray]:
@@ -77,10 +79,15 @@ def read_log_probs(path: Path, *, tokens: str, model: str | None = None) -> list
     """
     try:
         with safe_open(path, framework="numpy") as file:
-            about, log_probs, lengths = file.metadata(), file.get_tensor("log_probs"), file.get_tensor("lengths")
-    except (SafetensorError, OSError) as error:
+            about = json.loads((file.metadata() or {}).get("about", "{}"))
+            log_probs, lengths = file.get_tensor("log_probs"), file.get_tensor("lengths")
+    except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path}: not readable log-probabilities: {error}") from None
     for what, wanted in (("tokens", tokens), ("model", model)):
-        if wanted is not None and about[what] != wanted:
+        if wanted is not None and about.get(what) != wanted:
             raise UserError(f"{path}: was made of other {what}; run the stage prm-reference again")
-    return np.split(log_probs, np.cumsum(lengths)[:-1])
+    if lengths.sum() != len(log_probs):
+        raise UserError(
+            f"{path}: {len(log_probs)} log-probabilities for {lengths.sum()} tokens; run prm-reference again"
+        )
+    return np.split(log_probs, np.cumsum(lengths)[:-1]) if len(lengths) else []

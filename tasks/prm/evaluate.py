@@ -49,7 +49,7 @@ def read_beta(file: Path) -> float:
 
     content = read_json(file)
     beta = content.get("beta") if isinstance(content, dict) else None
-    if isinstance(beta, bool) or not isinstance(beta, int | float) or not beta > 0:
+    if isinstance(beta, bool) or not isinstance(beta, int | float) or not 0 < beta < float("inf"):
         raise stage.UserError(f"{file}: beta is {beta!r}; a number above 0 is allowed; train again")
     return float(beta)
 

@@ -41,7 +41,7 @@ def evaluate_responses(name: str, responses: dict[str, Responses], parameters: E
       the share of those with a wrong step whose first wrong step was found, and `.cleared.<scorer>`, the share of those
       without one in which none was found; also for `position`, `length`, `first_step` (always the first) and `chance`.
       `<split>.step_auc.<scorer>`: probability that a right step has a higher reward than a first wrong one.
-      `difference.f1`, `difference.step_auc`: those of `choice.localisation` minus those of the control.
+      `difference.f1.<scorer>`, `difference.step_auc.<scorer>`: of the losses' scorers, minus those of the control.
     - `test.false_positive_share`: of the right answers with judged steps, those with a wrong step;
       `test.false_positive_auc.<candidate>`: probability that a wholly right response scores above such a one.
     """
@@ -66,7 +66,7 @@ def evaluate_responses(name: str, responses: dict[str, Responses], parameters: E
         **_describe_scorers(responses),
         **{f"choice.{key}": value for key, value in choice.items()},
         **differences,
-        **test.localisation_differences(choice["localisation"]),
+        **test.localisation_differences(),
         **test.metrics,
         **valid.metrics,
     }
@@ -220,14 +220,15 @@ class _Split:
             compared |= {f"growth.{role}": self.best_of(largest, choice[role]) - of[role] for role in ROLES}
         return self._with_intervals({key: self.bootstrap.mean(values) for key, values in compared.items()})
 
-    def localisation_differences(self, scorer: str | None) -> dict[str, object]:
-        """`difference.f1` and `difference.step_auc`: of a scorer, to the control."""
-        found = {}
-        for quantity in ("f1", "step_auc"):
-            mine, other = (self._localised.get(f"{quantity}.{s}") for s in (scorer, CONTROL))
-            if mine is not None and other is not None:
-                found[f"difference.{quantity}"] = mine - other
-        return self._with_intervals(found)
+    def localisation_differences(self) -> dict[str, object]:
+        """`difference.f1.<scorer>` and `difference.step_auc.<scorer>`: of the losses' scorers, to the control."""
+        return self._with_intervals(
+            {
+                f"difference.{key}": found - self._localised[control]
+                for key, found in self._localised.items()
+                if (control := f"{key.partition('.')[0]}.{CONTROL}") != key and key.count(".") == 2
+            }
+        )
 
     def _put(self, key: str, estimate: Estimate) -> None:
         self.metrics |= self._with_intervals({f"{self.split}.{key}": estimate})

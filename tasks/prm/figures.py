@@ -112,30 +112,27 @@ def examples(responses: Responses) -> list[tuple[str, int]]:
     return found
 
 
-def strips(name: str, responses: Responses, scorer: str, prompts: dict[str, str], path: Path) -> None:
+def strips(
+    name: str, responses: Responses, scorer: str, threshold: float | None, prompts: dict[str, str], path: Path
+) -> None:
     """Example responses, a coloured cell per step: its text and its reward.
 
     Args:
         scorer: of the rewards.
+        threshold: where the colours turn from blue to red; None: in the middle of the rewards.
         prompts: by problem.
     """
     plt = start()
     shown = examples(responses)
     steps, rewards = responses.rewards(scorer)
-    finite = rewards[np.isfinite(rewards)]
-    low, high = (
-        np.quantile(finite, [0.02, 1.0]) if len(finite) else (0.0, 1.0)
-    )  # a few very low ones would hide the rest
-    scale, colours = plt.Normalize(low, high if high > low else low + 1), plt.get_cmap("RdYlBu")
+    scale, colours = _scale(plt, rewards[np.isfinite(rewards)], threshold), plt.get_cmap("RdYlBu")
     heights = [min(int(steps.lengths[i]), MOST_CELLS) + 1.6 for _, i in shown]
     size = 9.8, 0.27 * sum(heights) + 1.1
     fig, axes = plt.subplots(len(shown), 1, figsize=size, height_ratios=heights, squeeze=False, layout="constrained")
     for axis, (words, i) in zip(axes[:, 0], shown, strict=True):
         mine = np.flatnonzero(steps.response == i)
         first_wrong = int(responses.wrong_step(steps)[i]) if responses.judged[i] else -1
-        begin = max(
-            0, min(first_wrong - MOST_CELLS + 3, len(mine) - MOST_CELLS)
-        )  # so that the first wrong one is in sight
+        begin = max(0, min(first_wrong - MOST_CELLS + 3, len(mine) - MOST_CELLS))  # the first wrong one is in sight
         cells = mine[begin : begin + MOST_CELLS]
         for row, step in enumerate(cells):
             said = _short(responses.texts[i][steps.start_char[step] : steps.end_char[step]])
@@ -148,16 +145,28 @@ def strips(name: str, responses: Responses, scorer: str, prompts: dict[str, str]
         axis.set_axis_off()
     bar = fig.colorbar(plt.cm.ScalarMappable(scale, colours), ax=axes, shrink=0.8, pad=0.01)
     bar.set_label("reward of the step (nats × beta)" if scorer != CONTROL else "log-probability of the step (nats)")
+    if threshold is not None:
+        bar.ax.axhline(threshold, color="black", lw=1.5)
     bar.solids.set_alpha(0.6)
     fig.suptitle(f"{name}: rewards of the steps by {scorer_name(scorer)}")
     save(fig, path)
+
+
+def _scale(plt, rewards: np.ndarray, threshold: float | None):
+    """From the lowest twentieth, so that a few very low rewards do not hide the rest, to the highest."""
+    from matplotlib.colors import TwoSlopeNorm
+
+    low, high = np.quantile(rewards, [0.05, 1.0]) if len(rewards) else (0.0, 1.0)
+    if threshold is not None and low < threshold < high:
+        return TwoSlopeNorm(threshold, low, high)
+    return plt.Normalize(low, high if high > low else low + 1)
 
 
 def _cell(plt, axis, row: int, text: str, reward: float, colour, is_first_wrong: bool) -> None:
     known = np.isfinite(reward)
     frame = {"fc": colour if known else "white", "ec": "black" if is_first_wrong else "none"}
     axis.add_patch(plt.Rectangle((0, -row - 0.95), 1, 0.9, alpha=0.6, lw=1.6, **frame))
-    number = f"{reward:.2f}".replace("-", "−") if known else "–"
+    number = f"{reward:.2f}".replace("-0.00", "0.00").replace("-", "−") if known else "–"
     axis.text(0.008, -row - 0.52, text, va="center", fontsize=8, parse_math=False)
     axis.text(0.99, -row - 0.52, number, va="center", ha="right", fontsize=8)
     if is_first_wrong:

@@ -54,12 +54,13 @@ def _examples(responses: dict, data: Path, found: dict, figures: Path) -> dict:
         problems = read_table(data / name / "problems.parquet", PROBLEMS)
         prompts = dict(zip(problems["problem"], problems["prompt"], strict=True))
         scorer = _scorer(found[name], part)
-        draw.strips(name, part, scorer, prompts, figures / f"steps-{name}.png")
+        threshold = found[name].get(f"choice.threshold.{scorer}")
+        draw.strips(name, part, scorer, threshold, prompts, figures / f"steps-{name}.png")
         captions[f"steps-{name}.png"] = {
             "title": f"Rewards of steps: {name}",
             "caption": "The first test responses of each kind, in the order of problems and samples: none was picked. A "
-            "cell is a step, its colour and the number its reward. A low reward says that the step is unlikely to be "
-            "part of a right solution; the frame marks the step that is really the first wrong one, where it is known.",
+            "cell is a step, its colour and the number its reward, red below the threshold that was chosen on validation "
+            "(the line in the scale). The frame marks the step that is really the first wrong one, where it is known.",
         }
     return captions
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tasks import stage
 from tasks.prm.params import Scoring
+from tasks.stage import UserError
 
 
 @stage.command("prm.scoring", Scoring)
@@ -16,7 +17,10 @@ def reference(parameters: Scoring, generator: Path, problems: Path, rollouts: Pa
 
     frozen = load(generator, device=settle(parameters.device, parameters.threads))
     data = read_rollouts(problems, rollouts, frozen.tokenizer)
-    values = token_log_probs(frozen.model, data.prompts, data.responses, batch_tokens=parameters.batch_tokens)
+    try:
+        values = token_log_probs(frozen.model, data.prompts, data.responses, batch_tokens=parameters.batch_tokens)
+    except ValueError as error:
+        raise UserError(f"{rollouts}: {error}") from None
     write_log_probs(out, values, model=digest(frozen.model), tokens=token_digest(data))
 
 

@@ -20,7 +20,10 @@ def rollouts(parameters: Rollouts, dataset: str, problems: Path, generator: Path
     sampler = load(generator, device=settle(parameters.device, parameters.threads))
     asked = read_table(problems, PROBLEMS)
     n_samples = {"test": parameters.test_samples, "train": parameters.samples, "valid": parameters.samples}
-    drawn = draw(sampler.model, sampler.tokenizer, asked, n_samples, parameters)
+    try:
+        drawn = draw(sampler.model, sampler.tokenizer, asked, n_samples, parameters)
+    except ValueError as error:
+        raise UserError(f"params.yaml: prm.rollouts.{dataset}: {error}") from None
     if drawn.dropped:
         note = f"{len(drawn.dropped)} of {len(asked)} prompts have more than {parameters.max_prompt_tokens} tokens"
         if len(drawn.dropped) == len(asked):

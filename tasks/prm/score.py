@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tasks import stage
 from tasks.prm.params import Scoring
+from tasks.stage import UserError
 
 
 def __getattr__(name: str):
@@ -34,7 +35,10 @@ def score(parameters: Scoring, model: Path, problems: Path, rollouts: Path, refe
     known = read_log_probs(reference, tokens=token_digest(whole), model=about["reference_sha256"])
     rows = np.flatnonzero(whole.table["split"].isin(["valid", "test"]))
     data = whole.part(rows)
-    values = token_log_probs(trained.model, data.prompts, data.responses, batch_tokens=parameters.batch_tokens)
+    try:
+        values = token_log_probs(trained.model, data.prompts, data.responses, batch_tokens=parameters.batch_tokens)
+    except ValueError as error:
+        raise UserError(f"{rollouts}: {error}") from None
     steps = step_table(data, values, [known[i] for i in rows], about["segment"], trained.tokenizer)
     write_table(out, steps, STEPS)
 

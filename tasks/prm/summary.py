@@ -2,7 +2,7 @@
 
 import math
 
-from tasks.prm.figures import AGGREGATIONS, LOSSES, candidate_name, scorer_name
+from tasks.prm.figures import AGGREGATIONS, LOSSES, REFERENCE, candidate_name, scorer_name
 from tasks.prm.scored import BASELINES, CONTROL, KINDS
 
 SAID = {"better": "better than", "worse": "worse than", "undecided": "not to be told from", None: "not compared with"}
@@ -141,16 +141,21 @@ def _steps_of(m: dict) -> str:
         sentences.append("F1 is not defined, because no response has a wrong step, or all have one")
     else:
         found, cleared, f1 = (estimate(m, f"test.{quantity}.{scorer}") for quantity in ("found", "cleared", "f1"))
+        key = f"difference.f1.{scorer}"
         sentences.append(
             f"the best scorer on validation ({scorer_name(scorer)}) finds the first wrong step of {found} of the responses "
-            f"that have one, and clears {cleared} of the others: F1 {f1}, {_said(m, 'difference.f1')} the untrained "
-            f"reference ({estimate(m, f'test.f1.{CONTROL}')}, difference {estimate(m, 'difference.f1', signed=True)})"
+            f"that have one, and clears {cleared} of the others: F1 {f1}, {_said(m, key)} the untrained "
+            f"reference ({estimate(m, f'test.f1.{CONTROL}')}, difference {estimate(m, key, signed=True)})"
         )
         sentences.append(
             "A right step gets a higher reward than a first wrong one with probability "
-            f"{estimate(m, f'test.step_auc.{scorer}')}, {_said(m, 'difference.step_auc')} the untrained reference "
+            f"{estimate(m, f'test.step_auc.{scorer}')}, {_said(m, f'difference.step_auc.{scorer}')} the untrained reference "
             f"({estimate(m, f'test.step_auc.{CONTROL}')})"
         )
+    for quantity, words in (("f1", "F1"), ("step_auc", "Step AUC")):
+        counted = [f"{REFERENCE[kind]} {_counted(m, quantity, kind)}" for kind in KINDS if _counted(m, quantity, kind)]
+        if counted:
+            sentences.append(f"{words} against the untrained reference, all losses: {'; '.join(counted)}")
     if m.get("test.false_positive_share") is not None:
         share = estimate(m, "test.false_positive_share")
         sentences.append(
@@ -168,6 +173,13 @@ def _steps_of(m: dict) -> str:
             said = apart[verdict({"auc.low": low, "auc.high": high}, "auc")]
             sentences.append(f"The same scorer puts wholly right responses {said} (AUC {estimate(m, key)})")
     return ". ".join(sentences) + "."
+
+
+def _counted(m: dict, quantity: str, kind: str) -> str:
+    """How many scorers of a kind are better and worse than the control; "" where none is compared."""
+    said = [verdict(m, f"difference.{quantity}.{scorer}") for scorer in scorers_of(m) if scorer.endswith(f".{kind}")]
+    counts = [said.count(word) for word in ("better", "worse", "undecided")]
+    return "{} better, {} worse, {} undecided".format(*counts) if sum(counts) else ""
 
 
 def steps_table(m: dict) -> str:

@@ -75,8 +75,7 @@ def grouped(solutions: Iterator[tuple[list[int], list[int]]], size: int) -> Iter
 
 
 def _step(model, optimizer: Optimizer, batch: Solutions) -> float:
-    values, _ = response_log_probs(model, [p for p, _ in batch], [r for _, r in batch])
-    loss = -values.mean()
+    loss = -response_log_probs(model, [p for p, _ in batch], [r for _, r in batch]).mean()
     optimizer.step(loss)
     return float(loss.detach())
 

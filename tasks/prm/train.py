@@ -31,7 +31,7 @@ def train(
     from tasks.prm.card import about, card
     from tasks.prm.dataset import read_log_probs, read_rollouts, token_digest
     from tasks.prm.schemas import CURVE
-    from tasks.prm.training import choose_beta, fit, labelled, plan
+    from tasks.prm.training import choose_beta, counts, fit, labelled, plan
     from tasks.tables import write_json, write_table
 
     device = settle(parameters.device, parameters.threads)
@@ -46,13 +46,13 @@ def train(
             file=sys.stderr,
         )
     beta = choose_beta(parameters.beta, data)
-    frozen = load(generator, device=device).model if loss == "kto" else None
     model = start.model
     if parameters.lora:
         from tasks.lm.adapters import add_lora, require_adapter_only  # peft takes a second to import
 
         model = add_lora(model, seed=parameters.seed, **parameters.lora.model_dump())
         require_adapter_only(model)
+    frozen = load(generator, device=device).model if loss == "kto" else None  # scores what the cache does not hold
     generator_of_batches = stage.random_generator(parameters.seed, "train", loss)
     try:
         batches = plan(loss, data, parameters, generator_of_batches)
@@ -61,7 +61,8 @@ def train(
     except (ValueError, FloatingPointError) as error:
         raise UserError(f"{rollouts}: {error}") from None
     save(LanguageModel(model.eval(), start.tokenizer, ""), out)
-    described = about(loss, beta, parameters, data, generator=generator.as_posix(), weights=weights, cut=cut)
+    counted = {**counts(whole, "train", data, batches), "cut": cut}
+    described = about(loss, beta, parameters, data, counted, generator=generator.as_posix(), weights=weights)
     write_json(out / "prm.json", described)
     (out / "README.md").write_text(card(dataset, described), encoding="utf-8")
     write_table(out / "curve.parquet", curve, CURVE)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from tasks.lm.logprobs import response_log_probs, segment_sum
@@ -20,7 +21,8 @@ from tasks.prm.pairs import balanced, mismatched, pairs
 from tasks.prm.params import Train
 
 PAIRED = {"dpo": losses.dpo, "nca": losses.nca}
-START = 1e-3  # largest |h| / beta, in nats a token, before the first step: rounding of matrix products, and no more
+# largest |log-ratio| of a response before the first step, in nats: rounding of matrix products, and no more
+START, START_TOKEN = 1e-4, 1e-6
 BETA_RANGE = (0.02, 5.0)
 
 
@@ -67,8 +69,11 @@ class Step:
 
 
 def labelled(rollouts: Rollouts, reference: list[np.ndarray], split: str) -> Labelled:
-    """The responses of one split; `reference` has one array a row of all `rollouts`."""
-    rows = np.flatnonzero((rollouts.table["split"] == split).to_numpy())
+    """The responses of one split by problem and sample, without empty ones, which say nothing; `reference` has one array
+    a row of all `rollouts`."""
+    table = rollouts.table.astype({"problem": "str"})
+    kept = (table["split"] == split).to_numpy() & np.array([len(r) > 0 for r in rollouts.responses], dtype=bool)
+    rows = table[kept].sort_values(["problem", "sample"]).index.to_numpy()
     part = rollouts.part(rows)
     problems = part.table["problem"].astype("str").to_numpy(dtype=object)
     correct = part.table["correct"].to_numpy(dtype=bool)
@@ -101,14 +106,35 @@ def plan(loss: str, data: Labelled, parameters: Train, generator: np.random.Gene
     batch however many pairs it is in. Problems with one class of responses give no pair.
 
     Raises:
-        ValueError: nothing to train on: no response, or for pair losses no problem with both classes.
+        ValueError: nothing to learn from: responses of one class only, or for pair losses no problem with both.
     """
+    if len(set(data.correct)) < 2:
+        raise ValueError(
+            f"{loss}: {data.correct.sum()} of {len(data.correct)} responses are correct; both kinds are needed"
+        )
     batches = _pair_batches if loss in PAIRED else _single_batches
     found = [batch for _ in range(parameters.epochs) for batch in batches(data, parameters, generator)]
     if not found:
-        wanted = "no problem has a correct and a wrong response" if loss in PAIRED else "there is no response"
-        raise ValueError(f"{loss}: nothing to train on: {wanted}")
+        raise ValueError(f"{loss}: no problem has both a correct and a wrong response")
     return found
+
+
+def counts(rollouts: Rollouts, split: str, data: Labelled, batches: list[Batch]) -> dict[str, int]:
+    """What became of a split's responses, for the report: how many there were, were empty or doubled, and were used."""
+    table = rollouts.table[(rollouts.table["split"] == split).to_numpy()]
+    by_problem = pd.Series(data.correct).groupby(data.problems).nunique()
+    used = np.unique(np.concatenate([batch.rows for batch in batches]))
+    return {
+        "responses": len(table),
+        "empty": len(table) - len(data.correct),
+        "duplicates": int(table.duplicated(["problem", "response"]).sum()),
+        "problems": len(by_problem),
+        "problems_of_one_class": int((by_problem == 1).sum()),
+        "used": len(used),
+        "used_correct": int(data.correct[used].sum()),
+        "pairs": sum(len(batch.chosen) for batch in batches if batch.chosen is not None),
+        "steps": len(batches),
+    }
 
 
 def fit(
@@ -129,7 +155,7 @@ def fit(
 
     Raises:
         FloatingPointError: loss or gradient are not finite.
-        RuntimeError: h is not 0 before the first step: the reference is not what the model starts as.
+        ValueError: a reward is not 0 before the first step: the reference is not what the model starts as.
     """
     optimizer = Optimizer(
         model.parameters(),
@@ -138,12 +164,12 @@ def fit(
         warmup=round(parameters.warmup * len(batches)),
         final=parameters.final,
     )
-    model.train()
-    known = [float(values.sum(dtype=np.float64)) for values in data.reference]
+    model.eval()  # gradients flow all the same; with dropout the model would not be its own reference at the start
     for number, (rows, chosen, rejected) in enumerate(batches, start=1):
-        ratios = _log_ratios(model, data, rows, known)
+        prompts, responses = [data.prompts[i] for i in rows], [data.responses[i] for i in rows]
+        ratios = _log_ratios(model, prompts, responses, [data.reference[i] for i in rows])
         if number == 1:
-            _check_start(ratios, [data.responses[i] for i in rows])
+            _check_start(ratios, responses)
         h = beta * ratios
         right = torch.as_tensor(data.correct[rows], device=h.device)
         if loss in PAIRED:
@@ -157,7 +183,6 @@ def fit(
         norm, rate = optimizer.step(value)
         seen = h.detach()
         yield Step(number, float(value.detach()), _mean(seen[right]), _mean(seen[~right]), norm, rate)
-    model.eval()
 
 
 def _single_batches(data: Labelled, parameters: Train, generator: np.random.Generator) -> list[Batch]:
@@ -186,33 +211,31 @@ def _pair_batches(data: Labelled, parameters: Train, generator: np.random.Genera
     return batches
 
 
-def _log_ratios(model, data: Labelled, rows: np.ndarray, reference: list[float]) -> torch.Tensor:
-    """Σ_i [log policy − log reference] of each row, (rows,) with gradient."""
-    values, owners = response_log_probs(model, [data.prompts[i] for i in rows], [data.responses[i] for i in rows])
-    total = segment_sum(values, owners, len(rows))
-    return total - torch.as_tensor([reference[i] for i in rows], dtype=total.dtype, device=total.device)
+def _log_ratios(model, prompts: list, responses: list, reference: list[np.ndarray]) -> torch.Tensor:
+    """Σ_i [log policy − log reference] of each response, with gradient; subtracted token by token, because the sums of
+    long responses are large and nearly equal."""
+    values = response_log_probs(model, prompts, responses)
+    fixed = np.concatenate([np.zeros(0, np.float32), *reference])
+    return segment_sum(values - torch.as_tensor(fixed, device=values.device), [len(r) for r in responses])
 
 
 def _baseline(model, data: Labelled, rows: np.ndarray, beta: float, reference: Callable) -> torch.Tensor:
-    """KTO's z from the batch's prompts with responses to other problems."""
+    """KTO's z from the batch's prompts with responses to other problems; 0 where the batch holds one problem only."""
     others = rows[mismatched(data.problems[rows])]
     prompts = [data.prompts[i] for i in rows[: len(others)]]
     responses = [data.responses[i] for i in others]
     with torch.no_grad():
-        values, owners = response_log_probs(model, prompts, responses)
-        total = segment_sum(values, owners, len(prompts))
-    fixed = [float(v.sum(dtype=np.float64)) for v in reference(prompts, responses)]
-    return losses.kto_baseline(beta * (total - torch.as_tensor(fixed, dtype=total.dtype, device=total.device)))
+        ratios = _log_ratios(model, prompts, responses, reference(prompts, responses))
+    return losses.kto_baseline(beta * ratios)
 
 
 def _check_start(log_ratios: torch.Tensor, responses: list[list[int]]) -> None:
-    lengths = torch.as_tensor([max(1, len(r)) for r in responses], device=log_ratios.device)
-    worst = float((log_ratios.detach().abs() / lengths).max())
-    if not worst <= START:
-        raise RuntimeError(
-            f"before the first step the log-ratio to the reference is {worst:.3g} nats a token, not 0: the reference is not "
-            "what the model starts as"
-        )
+    for ratio, response in zip(log_ratios.detach().tolist(), responses, strict=True):
+        if not abs(ratio) <= START + START_TOKEN * len(response):
+            raise ValueError(
+                f"before the first step a response's log-ratio to the reference is {ratio:.3g} nats, not 0: the reference is "
+                "not what the model starts as, or the model's weights are not finite"
+            )
 
 
 def _mean(values: torch.Tensor) -> float:

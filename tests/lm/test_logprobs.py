@@ -73,10 +73,10 @@ def test_end_tokens_within_the_prompt_are_attended_to(pad_is_end):
 
 
 def test_with_gradient_the_same_values(tiny, ragged):
-    values, owners = response_log_probs(tiny.model, *ragged)
+    values = response_log_probs(tiny.model, *ragged)
     expected = np.concatenate(token_log_probs(tiny.model, *ragged))
     np.testing.assert_allclose(values.detach(), expected, atol=2e-6)
-    totals = segment_sum(values, owners, len(ragged[0])).detach().numpy()
+    totals = segment_sum(values, [len(r) for r in ragged[1]]).detach().numpy()
     np.testing.assert_allclose(totals, [v.sum() for v in token_log_probs(tiny.model, *ragged)], atol=2e-5)
 
 
@@ -84,7 +84,7 @@ def test_the_gradient_is_that_of_the_whole_table(tiny, ragged, monkeypatch):
     def gradient(pieces):
         monkeypatch.setattr(logprobs, "HEAD_ELEMENTS", pieces)
         tiny.model.zero_grad()
-        response_log_probs(tiny.model, *ragged)[0].sum().backward()
+        response_log_probs(tiny.model, *ragged).sum().backward()
         return tiny.model.model.embed_tokens.weight.grad.clone()
 
     whole, in_pieces = gradient(1 << 24), gradient(64)
@@ -105,9 +105,7 @@ def test_the_gradient_is_that_of_the_whole_table(tiny, ragged, monkeypatch):
 def test_the_order_of_responses_changes_nothing(order):
     from tasks.lm.tiny import build_model, build_tokenizer
 
-    model = build_model(
-        build_tokenizer([*"abcdefghijklmnop"]), hidden=16, layers=1, heads=2, intermediate=16, seed=0
-    )
+    model = build_model(build_tokenizer([*"abcdefghijklmnop"]), hidden=16, layers=1, heads=2, intermediate=16, seed=0)
     generator = np.random.default_rng(1)
     prompts = [ids(generator, 1, 4) for _ in range(6)] * 3
     responses = [ids(generator, 1, 8) for _ in prompts]
@@ -123,6 +121,9 @@ def test_bad_arguments_are_named(tiny):
     with pytest.raises(ValueError, match="2 prompts and 1 responses"):
         response_log_probs(tiny.model, [[1], [1]], [[4]])
     assert token_log_probs(tiny.model, [], []) == []
+    with pytest.raises(ValueError, match=r"response 0 have 510 \+ 3 tokens; the model takes 512"):
+        token_log_probs(tiny.model, [[5] * 510], [[5] * 3])
+    assert len(response_log_probs(tiny.model, [[1]], [[]])) == 0
 
 
 def test_models_whose_logits_go_through_more_than_the_head_are_refused(tiny):
@@ -149,5 +150,5 @@ def test_a_large_vocabulary_stays_within_bounded_memory():
     reset_peak()
     token_log_probs(model, prompts, responses)
     assert memory_mb("VmHWM") - before < 1000
-    response_log_probs(model, prompts, responses)[0].sum().backward()
+    response_log_probs(model, prompts, responses).sum().backward()
     assert memory_mb("VmHWM") - before < 1000

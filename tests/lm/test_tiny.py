@@ -5,6 +5,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tasks.lm.tiny import build_model, build_tokenizer
+from tasks.lm.tokens import encode_response
 
 SHAPE = {"hidden": 16, "layers": 1, "heads": 2, "intermediate": 16}
 
@@ -19,7 +20,9 @@ def test_text_comes_back_and_the_longest_symbol_wins():
 
 def test_other_text_is_unknown_and_equal_symbols_are_refused():
     tokenizer = build_tokenizer(["a"])
-    assert tokenizer.unk_token_id in tokenizer("xa", add_special_tokens=False)["input_ids"]
+    unknown = tokenizer.unk_token_id
+    assert tokenizer("xya", add_special_tokens=False)["input_ids"] == [unknown, unknown, 4]
+    assert encode_response(tokenizer, "a<eos>a") == [4, *[unknown] * 5, 4, tokenizer.eos_token_id]
     with pytest.raises(ValueError, match="text of its own"):
         build_tokenizer(["a", "a"])
 

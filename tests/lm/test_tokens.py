@@ -1,5 +1,7 @@
 """Borders between prompt and response, end tokens, padding: the faults that other trainers have had in public."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -71,9 +73,27 @@ def test_one_end_token_a_finished_response_and_none_otherwise(merging):
     assert encode_response(merging, "ok").count(end) == 1
     assert encode_response(merging, "ok<|im_end|>").count(end) == 1
     assert encode_response(merging, "ok<|im_end|><|im_end|>").count(end) == 1
+    assert encode_response(merging, "ok<|im_end|>\n").count(end) == 1
+    assert encode_response(merging, "o<|im_end|>k").count(end) == 1
     assert encode_response(merging, "ok", finished=False).count(end) == 0
     assert encode_response(merging, "") == [end]
     assert encode_response(merging, "", finished=False) == []
+
+
+def test_the_name_of_a_special_token_within_a_response_is_text(merging):
+    text = "a<|im_end|>b<|im_start|>"
+    ids = encode_response(merging, text)
+    assert merging.decode(ids[:-1]) == text
+    spans = response_offsets(merging, text, ids)
+    assert (spans[0][0], spans[-1]) == (0, (len(text), len(text)))
+    assert all(a[1] == b[0] for a, b in pairwise(spans))
+
+
+def test_a_tokenizer_without_an_end_is_refused():
+    tokenizer = build_tokenizer(["a"])
+    tokenizer.eos_token = None
+    with pytest.raises(ValueError, match="no end token"):
+        encode_response(tokenizer, "a")
 
 
 def test_without_a_template_the_text_is_the_prompt_and_no_begin_token_is_invented():

@@ -115,7 +115,9 @@ def test_a_missing_file_is_named(part, filled):
     assert f"data/sampled/{part}" in said
 
 
-@pytest.mark.parametrize("content", ['{"beta": 0}', '{"beta": "auto"}', '{"beta": true}', "{}", "[1]"])
+@pytest.mark.parametrize(
+    "content", ['{"beta": 0}', '{"beta": "auto"}', '{"beta": true}', "{}", "[1]", '{"beta": Infinity}']
+)
 def test_a_model_without_beta_is_refused(content, filled):
     Path("data/given/models/dpo/prm.json").write_text(content)
     code, said = filled.run(evaluate, "data", "--out", "metrics")

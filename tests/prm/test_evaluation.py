@@ -111,7 +111,7 @@ def test_values_are_those_of_the_functions(found, metrics):
 def test_estimates_have_intervals_on_test_and_only_there(metrics):
     keys = ["test.pass.2", "test.majority.4", "test.best_of.4.dpo.policy.last", "test.vote.4.reference.sum"]
     keys += [f"test.best_of.2.{metrics[f'choice.{role}']}" for role in ("without", "with", "control")]
-    keys += ["difference.with.minus.without", "test.f1.ce.ratio", "test.step_auc.reference", "difference.f1"]
+    keys += ["difference.with.minus.without", "test.f1.ce.ratio", "test.step_auc.reference", "difference.f1.dpo.ratio"]
     for key in keys:
         assert metrics[f"{key}.low"] <= metrics[key] <= metrics[f"{key}.high"]
     assert metrics["test.majority.4.low"] < metrics["test.majority.4.high"]
@@ -165,7 +165,12 @@ def test_differences_are_paired():
     assert (m[key], m[f"{key}.low"], m[f"{key}.high"]) == (0, 0, 0)
     control = f"test.best_of.4.{m['choice.control']}"
     assert m[f"{control}.low"] < m[f"{control}.high"]
-    assert (m["difference.f1.low"], m["difference.f1.high"]) == (0, 0) or m["choice.localisation"] == "ce.ratio"
+    for quantity in ("f1", "step_auc"):
+        key = f"difference.{quantity}.ce.policy"
+        assert (m[key], m[f"{key}.low"], m[f"{key}.high"]) == (0, 0, 0)
+        other = m[f"test.{quantity}.ce.ratio"] - m[f"test.{quantity}.reference"]
+        assert m[f"difference.{quantity}.ce.ratio"] == pytest.approx(other)
+    assert len([key for key in m if key.startswith(("difference.f1.", "difference.step_auc."))]) == 12
 
 
 def test_nan_scores_and_responses_without_tokens_lose():
@@ -234,7 +239,7 @@ def test_one_sample_a_problem_chooses_nothing_and_localises():
     assert [key for key in m if key.startswith("test.problems.")] == ["test.problems.1"]
     assert not [key for key in m if ".best_of." in key or key.startswith(("difference.with", "growth"))]
     assert m["choice.localisation"] in ("ce.policy", "ce.ratio")
-    assert m["difference.f1.low"] > 0
+    assert m["difference.f1.ce.ratio.low"] > 0
     assert m["test.auc.ce.policy.min"] > 0.5
 
 

@@ -87,6 +87,23 @@ def test_every_picture_shows_its_numbers(filled):
     assert [name for name in FIGURES if after[name] == before[name]] == []
 
 
+def test_examples_are_of_the_test_and_have_their_prompts(filled, monkeypatch):
+    shown = {}
+    monkeypatch.setattr(figures, "strips", lambda name, *rest: shown.update({name: rest}))
+    for part in ("accuracy", "kinds", "training"):
+        monkeypatch.setattr(figures, part, lambda *_: None)
+    run(filled)
+    responses, scorer, threshold, prompts, path = shown["sampled"]
+    rollouts = tables()["sampled"]["rollouts"]
+    assert set(responses.problems) == set(rollouts.loc[rollouts["split"] == "test", "problem"])
+    metrics = json.loads(Path("metrics/sampled.json").read_text())
+    assert (scorer, threshold) == (metrics["choice.localisation"], metrics[f"choice.threshold.{scorer}"])
+    assert shown["given"][2] is None
+    assert prompts["p026"] == "Q:p026"
+    assert path.name == "steps-sampled.png"
+    assert shown["given"][1] == json.loads(Path("metrics/given.json").read_text())["choice.prm"].rpartition(".")[0]
+
+
 def test_without_known_steps_and_with_one_sample(filled):
     filled.parameters(**{**PARAMETERS, "datasets": ["given"], "problems": {}, "rollouts": {}})
     fill(filled, {"given": made_up(samples=1, known=False)})
@@ -175,7 +192,7 @@ def test_examples_are_the_first_of_their_kind():
 def test_cells_hold_texts_rewards_and_the_first_wrong_step(drawn, tmp_path):
     responses = by_hand_responses()
     prompts = {"p002": "What is\n$1$?", "p003": "x" * 500}
-    figures.strips("here", responses, "ce.ratio", prompts, tmp_path / "a.png")
+    figures.strips("here", responses, "ce.ratio", 0.5, prompts, tmp_path / "a.png")
     right, wrong, bar = drawn[0].axes
     assert [text.get_text() for text in right.texts] == ["Step 1:1+1=2", "1.00", "Step 2:1+1=2", "1.00"]
     assert right.get_title(loc="left") == "every step right: What is $1$?"
@@ -185,6 +202,10 @@ def test_cells_hold_texts_rewards_and_the_first_wrong_step(drawn, tmp_path):
     edges = [patch.get_edgecolor()[3] > 0 for patch in wrong.patches]
     assert edges == [True, False]
     assert bar.get_ylabel() == "reward of the step (nats × beta)"
+    # below the threshold red, above it blue
+    (red, _, _, _), (_, _, blue, _) = wrong.patches[0].get_facecolor(), right.patches[0].get_facecolor()
+    assert red > wrong.patches[0].get_facecolor()[2]
+    assert blue > right.patches[0].get_facecolor()[0]
 
 
 def test_the_first_wrong_step_of_a_long_response_is_in_sight(drawn, tmp_path):
@@ -194,7 +215,7 @@ def test_the_first_wrong_step_of_a_long_response_is_in_sight(drawn, tmp_path):
     responses = gather(found["rollouts"], found["steps"], BETAS)["test"]
     # steps from the tenth on are longer in this text; where they begin is what the table says
     assert responses.wrong_step(responses.steps["ce"])[0] == 20
-    figures.strips("here", responses, "ce.policy", dict.fromkeys(responses.problems, "p"), tmp_path / "a.png")
+    figures.strips("here", responses, "ce.policy", None, dict.fromkeys(responses.problems, "p"), tmp_path / "a.png")
     axis = drawn[0].axes[1]
     assert axis.get_title(loc="left") == "wrong step, wrong answer: p  (steps 14 to 23 of 30)"
     rewards = [t.get_text() for t in axis.texts if t.get_text().startswith("−")]

@@ -125,17 +125,30 @@ def test_words_about_steps(metrics):
     assert "the best scorer on validation (CE, with reference) finds the first wrong step of" in text
     assert "not to be told from the untrained reference (0." in text
     assert f"Right answers with a wrong step: {metrics['data.test.false_positives']}, 0." in text
-    better = {**metrics, **differing("difference.f1", 0.3), **differing("difference.step_auc", -0.3)}
+    assert (
+        "F1 against the untrained reference, all losses: without reference 0 better, 0 worse, 2 undecided; with" in text
+    )
+    better = {
+        **metrics,
+        **differing(f"difference.f1.{chosen}", 0.3),
+        **differing(f"difference.step_auc.{chosen}", -0.3),
+    }
     text = steps({"here": better})
     assert re.search(r"F1 [01]\.\d+ \[[^]]+\], better than the untrained reference \(", text)
     assert "difference +0.300 [+0.280, +0.320])" in text
     assert re.search(r"with probability 1?[0-9.]+ \[[^]]+\], worse than the untrained reference", text)
+    assert (
+        "F1 against the untrained reference, all losses: without reference 0 better, 0 worse, 2 undecided; with" in text
+    )
+    assert "with reference 1 better, 0 worse, 1 undecided. Step AUC against" in text
+    assert "with reference 0 better, 1 worse, 1 undecided. Right answers" in text
     key = f"test.false_positive_auc.{chosen}.{metrics[f'choice.{chosen}']}"
     for value, words in ((0.7, "above them"), (0.5, "no better than chance"), (0.2, "below them, not above,")):
         assert f"puts wholly right responses {words} (AUC {value:.3f}" in steps(
             {"a": {**metrics, **differing(key, value)}}
         )
-    none = {**metrics, "choice.localisation": None, "test.false_positive_share": None}
+    none = {key: value for key, value in metrics.items() if not key.startswith("difference")}
+    none |= {"choice.localisation": None, "test.false_positive_share": None}
     assert steps({"a": none}) == "- **a**: F1 is not defined, because no response has a wrong step, or all have one."
     assert steps({"a": {**metrics, "test.judged": 0}}) == (
         "- **a**: which steps of the test responses are wrong is not known."
