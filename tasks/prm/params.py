@@ -107,7 +107,9 @@ class Scoring(Section):
 class Responses(Section):
     """Responses that exist already, with their outcome labels, and wrong steps where people marked them."""
 
-    path: str = Field(min_length=1, description="JSON lines or parquet, or data/raw/prm/champ-dataset")
+    path: str = Field(
+        min_length=1, description="JSON lines or parquet, for example data/raw/prm/champ-dataset/solutions.jsonl"
+    )
     valid: float = Field(0.2, gt=0, lt=1, description="share of the problems for every choice")
     test: float = Field(0.4, gt=0, lt=1, description="share of the problems for the report")
     max_characters: int | None = Field(None, ge=1, description="longer responses are left out and counted")

@@ -9,6 +9,7 @@ from tasks.lm.sampling import Sample, sample
 from tasks.lm.tokens import encode_prompt, end_tokens
 from tasks.prm.grading import grade
 from tasks.prm.params import Rollouts
+from tasks.prm.schemas import ROLLOUTS
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def draw(model, tokenizer, problems: pd.DataFrame, n_samples: dict[str, int], pa
             description=f"sample {split}",
         )
         parts += _graded(tokenizer, problems.iloc[rows], responses)
-    table = pd.DataFrame(parts).sort_values(["split", "problem", "sample"], ignore_index=True)
+    table = pd.DataFrame(parts, columns=ROLLOUTS.names).sort_values(["split", "problem", "sample"], ignore_index=True)
     return Drawn(table, list(problems["problem"][~short]))
 
 
