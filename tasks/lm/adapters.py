@@ -24,7 +24,7 @@ def add_lora(model, *, r: int, alpha: float, targets: str | Sequence[str], seed:
     if hasattr(model, "peft_config"):
         raise UserError(f"{model.get_base_model().name_or_path}: has an adapter already; train from a whole model")
     if not isinstance(targets, str):
-        targets = sorted(targets)  # peft keeps a set
+        targets = list(targets)
         names = [name for name, _ in model.named_modules()]
         for target in targets:
             if not any(name == target or name.endswith(f".{target}") for name in names):

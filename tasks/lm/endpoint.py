@@ -77,13 +77,10 @@ class Endpoint:
             return found
         pairs = [([int(t) for t in prompts[i]], [int(t) for t in responses[i]]) for i in asked]
         way, found[asked[0]] = self._first(*pairs[0])
-        pool = ThreadPoolExecutor(self.parallel)
-        try:
+        with ThreadPoolExecutor(self.parallel) as pool:
             others = pool.map(lambda pair: self._ask(way, *pair)[0], pairs[1:])
             for i, values in zip(asked[1:], progress(others, self.model, len(asked) - 1), strict=True):
                 found[i] = values
-        finally:
-            pool.shutdown(cancel_futures=True)
         return found
 
     def _first(self, prompt: list[int], response: list[int]) -> tuple[str, np.ndarray]:

@@ -32,8 +32,8 @@ class Problems(Section):
     operations: int = Field(3, ge=1, le=9, description="of chain: operations a problem")
     task: str | None = Field(None, min_length=1, description="of reasoning_gym: its generator, e.g. chain_sum")
     options: dict[str, Any] = Field({}, description="of reasoning_gym: the generator's own options")
-    train: int = Field(1500, ge=1, le=10_000_000, description="problems to train on")
-    valid: int = Field(300, ge=1, le=10_000_000, description="problems for every choice")
+    train: int = Field(3000, ge=1, le=10_000_000, description="problems to train on")
+    valid: int = Field(400, ge=1, le=10_000_000, description="problems for every choice")
     test: int = Field(400, ge=1, le=10_000_000, description="problems for the report")
     seed: Seed = 1
 
@@ -68,13 +68,13 @@ class Generator(Section):
     heads: int = Field(3, ge=1, le=64)
     intermediate: int = Field(256, ge=8, le=16384, description="width of the MLP")
     batch: int = Field(32, ge=1, le=4096, description="solutions a step, each seen once")
-    learning_rate: Rate = 3e-3
+    learning_rate: Rate = 2e-3
     warmup: int = Field(30, ge=0, description="steps")
-    max_steps: int = Field(1400, ge=1, le=1_000_000, description="length of the cosine schedule")
+    max_steps: int = Field(3000, ge=1, le=1_000_000, description="length of the cosine schedule")
     pass_at_1: list[Annotated[float, Field(ge=0, le=1)]] = Field(
         [0.40, 0.55], min_length=2, max_length=2, description="stop inside this range of validation pass@1"
     )
-    check_every: int = Field(25, ge=1, description="steps between two looks at pass@1")
+    check_every: int = Field(50, ge=1, description="steps between two looks at pass@1")
     check_problems: int = Field(200, ge=1, description="validation problems of a look")
     seed: Seed = 1
     device: Device = "cpu"

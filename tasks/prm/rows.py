@@ -78,7 +78,7 @@ class Row:
 
     def _value(self, column: str, needed: bool) -> Any:
         value = self.values.get(column)
-        if isinstance(value, float) and value != value:  # what pandas writes for a missing number
+        if isinstance(value, float) and value != value:  # what json.dumps makes of pandas' missing number
             value = None
         if value is None and needed:
             raise UserError(
@@ -134,8 +134,7 @@ def digest(text: str) -> str:
 
 def _json_lines(path: Path) -> list[Row]:
     rows = []
-    # not splitlines(): it also cuts at characters that may stand within a JSON text
-    for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
         where = f"{path}: line {number}"
         if not line.strip():
             continue

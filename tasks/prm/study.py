@@ -10,8 +10,8 @@ from tasks import stage
 from tasks.prm.params import LOSSES, Evaluate, Generator, Lora, Problems, Rollouts, Scoring, Train
 
 SEEDS = (1, 2, 3)
-PROBLEMS = Problems(train=3000, valid=400, test=400)
-GENERATOR = Generator(check_every=50)
+PROBLEMS = Problems()
+GENERATOR = Generator()
 ROLLOUTS = Rollouts()
 TRAIN = {  # the project's defaults
     "ce": Train(epochs=2, learning_rate=5e-4),

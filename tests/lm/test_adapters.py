@@ -19,11 +19,11 @@ def lora(model, **changes):
 
 
 def take_steps(model, n: int) -> None:
-    optimiser = torch.optim.AdamW([w for w in model.parameters() if w.requires_grad], lr=0.05, weight_decay=0.1)
+    optimiser = torch.optim.AdamW([w for w in model.parameters() if w.requires_grad], lr=0.02, weight_decay=0.1)
     model.train()
     for _ in range(n):
         optimiser.zero_grad()
-        response_log_probs(model, PROMPTS, RESPONSES)[0].sum().neg().backward()
+        response_log_probs(model, PROMPTS, RESPONSES).sum().neg().backward()
         optimiser.step()
 
 
@@ -43,13 +43,13 @@ def test_the_model_without_adapters_is_the_reference_bit_for_bit_before_and_afte
     model = lora(tiny.model, targets=targets)
     require_adapter_only(model)
     assert equal(token_log_probs(model, PROMPTS, RESPONSES), base_log_probs), "B is zero: nothing has changed yet"
-    for steps in (0, 3):
+    for steps in (0, 5):
         take_steps(model, steps)
         with adapter_off(model):
             assert equal(token_log_probs(model, PROMPTS, RESPONSES), base_log_probs)
         require_adapter_only(model)
     after = token_log_probs(model, PROMPTS, RESPONSES)
-    assert sum(a.sum() for a in after) > sum(b.sum() for b in base_log_probs) + 0.1, "the adapters have learned"
+    assert sum(a.sum() for a in after) > sum(b.sum() for b in base_log_probs) + 0.5, "the adapters have learned"
 
 
 def test_training_moves_all_adapters_and_no_other_weight(tiny):

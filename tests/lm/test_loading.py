@@ -127,6 +127,10 @@ def test_the_digest_is_of_every_bit_name_type_and_shape(tiny, folder):
     same = digest(layer)
     layer.weight.data = layer.weight.data.reshape(4, 2)
     assert digest(layer) != same
+    layer.bias.data = torch.zeros(2)
+    floats = digest(layer)
+    layer.bias = torch.nn.Parameter(torch.zeros(2, dtype=torch.int32), requires_grad=False)
+    assert digest(layer) != floats
     assert digest(torch.nn.Sequential(layer)) != digest(torch.nn.ModuleDict({"1": layer}))
 
 

@@ -135,6 +135,7 @@ def test_what_is_no_chain_is_refused(prompt):
         ("Answer:98", 0),
         (WORKED + "\n\nStep 4:98+1=99", 60),  # a step more
         (WORKED + "\n\nAnswer:98", 60),
+        (WORKED + "\n\nAnswer:98\n\nAnswer:98", 60),
         (WORKED + "\nStep", 49),  # of the answer's block
         ("garbage", 0),
         ("", 0),

@@ -100,6 +100,7 @@ def test_the_order_and_form_of_the_rows_change_nothing(workspace, own):
     for content, name in (
         (lines(*rows[::-1]), "own.jsonl"),
         ("\ufeff" + lines(*rows).replace("\n", "\r\n"), "own.jsonl"),
+        (lines(*(row | {"first_wrong": float("nan"), "answer": None} for row in rows)), "own.jsonl"),
         (None, "own.parquet"),
     ):
         assert own(content, name) == (0, "")
