@@ -20,6 +20,7 @@ ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PICKLED = ("pytorch_model*.bin", "adapter_model*.bin")
 # how the tokenizer was found when it was last read, not what it does
 OF_READING = ("is_local", "local_files_only", "name_or_path")
+SAID = 300  # characters of another library's message
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,11 @@ def _read_model(folder: Path, dtype: torch.dtype):
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=False,
+            ignore_mismatched_sizes=True,  # they are told below, by name
             output_loading_info=True,
         )
+    for name, found, needed in sorted(report["mismatched_keys"])[:1]:
+        raise UserError(f"{folder}: weight {name} has shape {list(found)}; config.json needs {list(needed)}")
     _all_there(folder, report["missing_keys"], report["unexpected_keys"])
     return model
 
@@ -190,8 +194,8 @@ def _adapter_config(folder: Path):
 
 def _base_of(folder: Path, config) -> Path:
     named = config.base_model_name_or_path
-    if not named:
-        raise UserError(f"{folder / ADAPTER}: base_model_name_or_path is empty; the base must be named explicitly")
+    if not isinstance(named, str) or not named:
+        raise UserError(f"{folder / ADAPTER}: base_model_name_or_path is {named!r}; the base must be named explicitly")
     tried = [Path(named), folder / named]
     for path in tried:
         if path.is_dir():
@@ -271,12 +275,12 @@ def _all_there(where: Path, missing, unexpected) -> None:
 
 @contextlib.contextmanager
 def _one_line(what: str):
-    """The first line of what transformers or peft says, as a user's error."""
+    """What transformers or peft says of a folder, as a user's error; damaged files bring them to errors of any kind."""
     try:
         yield
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError, AttributeError) as error:
-        said = str(error).strip() or type(error).__name__
-        raise UserError(f"{what}: {said.splitlines()[0]}") from None
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise UserError(f"{what}: {type(error).__name__}: {said[:SAID]}{'…' * (len(said) > SAID)}") from None
 
 
 @contextlib.contextmanager

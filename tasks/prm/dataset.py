@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from tasks.lm.tokens import encode_prompt, encode_response
 from tasks.prm.schemas import PROBLEMS, ROLLOUTS
@@ -67,7 +67,8 @@ def write_log_probs(path: Path, values: Iterable[np.ndarray], *, model: str, tok
         "lengths": np.array([len(v) for v in values], dtype=np.int32),
     }
     # one key: the order of several is not fixed, and neither were the bytes
-    save_file(arrays, path, metadata={"about": json.dumps({"model": model, "tokens": tokens}, sort_keys=True)})
+    about = json.dumps({"model": model, "tokens": tokens}, sort_keys=True)
+    path.write_bytes(save(arrays, metadata={"about": about}))
 
 
 def read_log_probs(path: Path, *, tokens: str, model: str | None = None) -> list[np.ndarray]:

@@ -20,7 +20,7 @@ def small(parameters: dict) -> None:
     parameters |= {"models": {}, "packages": [], "ingest": {}}
     parameters |= {"datasets": ["chain", "mine"], "losses": ["ce", "dpo"]}
     parameters["problems"] = {"chain": CHAIN}
-    parameters["generator"] = {"chain": SMALL | {"max_steps": 600, "pass_at_1": [0.04, 0.9], "check_problems": 50}}
+    parameters["generator"] = {"chain": SMALL | {"max_steps": 600, "pass_at_1": [0.1, 0.9], "check_problems": 50}}
     parameters["rollouts"] = {"chain": {"samples": 8, "test_samples": 8, "max_new_tokens": 24}}
     parameters["responses"] = {"mine": {"path": "data/raw/mine.jsonl", "valid": 0.3, "test": 0.3}}
     adapter = {"lora": {"r": 2, "alpha": 4.0}, "learning_rate": 0.01, "epochs": 20, "batch": 16}

@@ -49,7 +49,7 @@ def test_the_model_without_adapters_is_the_reference_bit_for_bit_before_and_afte
             assert equal(token_log_probs(model, PROMPTS, RESPONSES), base_log_probs)
         require_adapter_only(model)
     after = token_log_probs(model, PROMPTS, RESPONSES)
-    assert sum(a.sum() for a in after) > sum(b.sum() for b in base_log_probs) + 0.5, "the adapters have learned"
+    assert sum(a.sum() for a in after) > sum(b.sum() for b in base_log_probs) + 0.1, "the adapters have learned"
 
 
 def test_training_moves_all_adapters_and_no_other_weight(tiny):

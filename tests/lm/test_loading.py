@@ -152,6 +152,32 @@ def test_folders_that_are_no_models_are_refused(folder, tmp_path):
     refused(folder, "base: not a causal language model that transformers can read: ")
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("base/config.json", "[]", "base: not a causal language model that transformers can read: ValueError: "),
+        ("base/config.json", {"hidden_size": "x"}, "base: not a causal .*: Field 'hidden_size' expected int, got str"),
+        ("base/config.json", {"num_attention_heads": 0}, "base: not a causal .*: ZeroDivisionError: "),
+        ("base/config.json", {"model_type": "newest"}, "base: not a causal .*: ValueError: .* has model type `newest`"),
+        ("base/tokenizer_config.json", "7", "base: not a tokenizer that transformers can read: AttributeError: "),
+        ("base/tokenizer.json", '{"model"', "base: not a tokenizer that transformers can read: JSONDecodeError: "),
+        (
+            "adapter/adapter_config.json",
+            "null",
+            "adapter/adapter_config.json: not a configuration that peft can read: ",
+        ),
+        ("adapter/adapter_config.json", {"r": "x"}, "adapter: this adapter does not fit its base base: TypeError: "),
+        ("adapter/adapter_config.json", {"base_model_name_or_path": 5}, r"adapter/.*: base_model_name_or_path is 5; "),
+    ],
+)
+def test_damaged_configurations_are_told_in_one_line(adapter, file, content, message):
+    if isinstance(content, dict):
+        edit(Path(file), **content)
+    else:
+        Path(file).write_text(content)
+    refused(Path(file).parent, message)
+
+
 class Trap:
     """A pickle that creates a file when it is read."""
 
@@ -201,7 +227,9 @@ def test_weights_that_lack_are_too_many_or_have_another_shape_are_refused(folder
     edit(folder / "config.json", num_hidden_layers=1)
     refused(folder, r"base: the model has no place for the weight model.layers.1.\S+, and 8 more$")
     edit(folder / "config.json", num_hidden_layers=2, intermediate_size=64)
-    refused(folder, "base: not a causal language model that transformers can read: ")
+    refused(
+        folder, r"base: weight model.layers.0.mlp.down_proj.weight has shape \[16, 32\]; config.json needs \[16, 64\]$"
+    )
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tiny, folder):
@@ -281,7 +309,7 @@ def test_a_base_outside_the_working_directory_leaves_no_path_behind(adapter, mon
 
 def test_an_adapter_of_a_model_that_never_lay_in_a_folder_needs_its_base_named(tiny, folder):
     save(LanguageModel(add_lora(tiny.model, r=1, alpha=1.0, targets=["q_proj"], seed=1), None, ""), Path("a"))
-    refused(Path("a"), "a/adapter_config.json: base_model_name_or_path is empty; the base must be named explicitly$")
+    refused(Path("a"), "a/adapter_config.json: base_model_name_or_path is None; the base must be named explicitly$")
     assert torch.equal(logits(load(Path("a"), base=folder).model), logits(load(folder).model))
 
 
