@@ -46,7 +46,10 @@ def generator(parameters: Generator, dataset: str, problems: Path, *, out: Path)
         model.train()
         return found
 
-    looks = train_until(model, grouped(solutions, parameters.batch), look, parameters)
+    try:
+        looks = train_until(model, grouped(solutions, parameters.batch), look, parameters)
+    except (ValueError, FloatingPointError) as error:  # so many problems that too few are left, or too large a step
+        raise UserError(f"params.yaml: prm.generator.{dataset}: {error}") from None
     print(f"{looks[-1].step} steps, validation pass@1 {looks[-1].pass_at_1:.3f}", file=sys.stderr)
     save(LanguageModel(model.eval(), tokenizer, ""), out)
 

@@ -67,7 +67,7 @@ class Generator(Section):
     layers: int = Field(3, ge=1, le=64)
     heads: int = Field(3, ge=1, le=64)
     intermediate: int = Field(256, ge=8, le=16384, description="width of the MLP")
-    batch: int = Field(32, ge=1, le=4096, description="solutions a step, each seen once")
+    batch: int = Field(32, ge=1, le=4096, description="fresh solutions a step")
     learning_rate: Rate = 2e-3
     warmup: int = Field(30, ge=0, description="steps")
     max_steps: int = Field(3000, ge=1, le=1_000_000, description="length of the cosine schedule")
@@ -114,6 +114,12 @@ class Responses(Section):
     test: float = Field(0.4, gt=0, lt=1, description="share of the problems for the report")
     max_characters: int | None = Field(None, ge=1, description="longer responses are left out and counted")
     seed: Seed = 1
+
+    @model_validator(mode="after")
+    def _training_gets_a_share(self) -> "Responses":
+        if self.valid + self.test >= 1:
+            raise ValueError("valid and test must leave a share for training")
+        return self
 
 
 class Lora(Section):

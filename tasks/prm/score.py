@@ -29,9 +29,10 @@ def score(parameters: Scoring, model: Path, problems: Path, rollouts: Path, refe
     from tasks.prm.stepping import step_table
     from tasks.tables import read_json, write_table
 
-    trained = load(model, device=settle(parameters.device, parameters.threads))
-    whole = read_rollouts(problems, rollouts, trained.tokenizer)
     about = read_json(model / "prm.json")
+    base = Path(about["reference"]) if about["adapter"] else None
+    trained = load(model, base=base, device=settle(parameters.device, parameters.threads))
+    whole = read_rollouts(problems, rollouts, trained.tokenizer)
     known = read_log_probs(reference, tokens=token_digest(whole), model=about["reference_sha256"])
     rows = np.flatnonzero(whole.table["split"].isin(["valid", "test"]))
     data = whole.part(rows)

@@ -22,9 +22,9 @@ TRAIN = {  # the project's defaults
 LORA, LORA_RATE = Lora(r=8, alpha=16.0), 5e-3  # adapters need a larger rate than the whole model
 # of the first seed only: (loss, what differs from TRAIN)
 VARIANTS = [
-    *(("ce", {"beta": beta}) for beta in (0.05, 0.3, 3.0)),
-    ("ce", {"lora": LORA, "learning_rate": LORA_RATE}),
     ("dpo", {"lora": LORA, "learning_rate": LORA_RATE}),
+    ("ce", {"lora": LORA, "learning_rate": LORA_RATE}),
+    *(("ce", {"beta": beta}) for beta in (0.05, 0.3, 3.0)),
 ]
 EVALUATE = Evaluate()
 
@@ -40,8 +40,8 @@ def study(*, out: Path) -> None:
 
     with TemporaryDirectory() as folder:
         list(map_blocks(prepare, SEEDS, folder, description="samples of each seed"))
-        blocks = [(seed, loss, {}) for loss in LOSSES for seed in SEEDS]
-        blocks += [(SEEDS[0], loss, change) for loss, change in VARIANTS]
+        blocks = [(SEEDS[0], loss, change) for loss, change in VARIANTS]
+        blocks += [(seed, loss, {}) for loss in LOSSES for seed in SEEDS]
         runs = list(map_blocks(train_one, blocks, folder, description="trainings"))
     out.mkdir()
     write_json(out / "study.json", runs)

@@ -112,6 +112,9 @@ def test_what_the_stages_write_passes(workspace, data, model):
 
 def test_given_responses_pass_whatever_their_number(workspace):
     rows = [*given_rows(10, 3), {**given_rows(1, 1)[0], "response": "one more"}]
+    rows.append(
+        {**given_rows(1, 1)[0], "response": "", "correct": False, "first_wrong": 0}
+    )  # an empty one is wrong from 0
     workspace.write("own.jsonl", lines(*rows))
     workspace.parameters(responses={"o": {"path": "own.jsonl"}})
     assert workspace.run(responses, "o", "own.jsonl", "--problems", "p.parquet", "--rollouts", "r.parquet") == (0, "")

@@ -51,7 +51,7 @@ def test_more_training_problems_leave_the_others_as_they_are(workspace):
 
 
 def test_more_chains_than_there_are_is_told(workspace):
-    workspace.parameters(problems={"c": {"operations": 1}})
+    workspace.parameters(problems={"c": {"operations": 1, "train": 1500, "valid": 300, "test": 400}})
     code, said = workspace.run(problems, "c", "--out", "p.parquet")
     assert (code, said) == (
         1,
