@@ -4,6 +4,8 @@ import signal
 
 import hypothesis
 
+import tasks  # noqa: F401  (one BLAS thread and one kernel baseline, before a test imports numpy or torch)
+
 # A shell starts its background jobs with Ctrl-C ignored, and children inherit that; tests send Ctrl-C to their children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
