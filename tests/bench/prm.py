@@ -235,7 +235,7 @@ def scoring() -> list[dict]:
         plain, own = _beside_plain(network, *data)
         n_tokens = sum(map(len, data[1]))
         rows.append(row(f"scoring responses, {name}", n_tokens / own, "tok/s"))
-        rows.append(row("  ours / whole tables of logits", plain / own, "×", -1))
+        rows.append(row("  ours / whole tables of logits", plain / own, "×", -1 if network is large else None))
     return rows
 
 
