@@ -19,7 +19,7 @@ TRAIN = {  # the project's defaults
     "nca": Train(learning_rate=3e-4),
     "kto": Train(learning_rate=5e-4),
 }
-LORA = Lora(r=8, alpha=16.0)  # adapters need larger rates than the whole model; with 5e-3 DPO went apart
+LORA = Lora(r=8, alpha=16.0)  # adapters need larger rates than the whole model; 5e-3 is too much for DPO
 # of the first seed only: (loss, what differs from TRAIN)
 VARIANTS = [
     ("dpo", {"lora": LORA, "learning_rate": 1e-3}),
