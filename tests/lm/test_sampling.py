@@ -86,6 +86,29 @@ def test_temperature_near_zero_is_greedy_decoding(tiny):
             assert len(one.tokens) == 6 or one.finished
 
 
+def test_positions_of_prompts_that_are_padded_are_those_of_the_prompt_alone():
+    """A model whose positions matter much, prompts of unlike lengths in one batch: greedy, beside generate()."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=20, n_embd=16, n_layer=2, n_head=2, n_positions=64)).eval()
+    model.transformer.wpe.weight.data.normal_(generator=torch.Generator().manual_seed(1))
+    prompts = prompts_of([2, 9, 5, 14])
+    drawn = sample(model, prompts, list("abcd"), 1, temperature=1e-4, end=[99], max_new_tokens=8, seed=0)
+    for prompt, (one,) in zip(prompts, drawn, strict=True):
+        ids = torch.tensor([prompt])
+        with torch.no_grad():
+            greedy = model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=8,
+                do_sample=False,
+                pad_token_id=0,
+                eos_token_id=99,
+            )
+        assert one.tokens == greedy[0, len(prompt) :].tolist()
+
+
 def test_inverse_of_the_distribution_function_by_hand():
     logits = torch.log(torch.tensor([[0.5, 0.0, 0.3, 0.2]])).repeat(5, 1)
     uniform = torch.tensor([0.0, 0.499, 0.5, 0.81, 0.9999999])
