@@ -21,21 +21,27 @@ _shared: Any = None  # in a worker process: what all blocks of the current map n
 
 
 def map_blocks(
-    function: Callable[[Any, Block], Result], blocks: Sequence[Block], shared: Any, *, description: str
+    function: Callable[[Any, Block], Result],
+    blocks: Sequence[Block],
+    shared: Any,
+    *,
+    description: str,
+    workers: int | None = None,
 ) -> Iterator[Result]:
     """Yield `function(shared, block)` for every block, in the order of `blocks`, with progress.
 
     `function` must be importable (module level); `shared` is sent once to each worker, a block with each call. A Dask
-    worker that dies is replaced by another one's work on the same block.
+    worker that dies is replaced by another one's work on the same block. `workers`: local processes, whatever the
+    environment says.
 
     Raises:
         UserError: METHODWORKS_WORKERS is not a positive number, or no scheduler answers at METHODWORKS_SCHEDULER.
     """
     scheduler = os.environ.get("METHODWORKS_SCHEDULER")
-    if scheduler:
+    if scheduler and workers is None:
         results = _on_cluster(scheduler, function, blocks, shared)
     else:
-        workers = min(_local_workers(), len(blocks))
+        workers = min(_local_workers() if workers is None else workers, len(blocks))
         results = _in_processes(workers, function, blocks, shared) if workers > 1 else _here(function, blocks, shared)
     yield from progress(results, description, total=len(blocks))
 

@@ -1,0 +1,2 @@
+def absolute_value(number: int) -> int:
+    return abs(number)

@@ -1,0 +1,2 @@
+def average(numbers: list[int]) -> float:
+    return sum(numbers) / len(numbers)

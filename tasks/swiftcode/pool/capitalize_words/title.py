@@ -1,0 +1,2 @@
+def capitalize_words(text: str) -> str:
+    return text.title()

@@ -1,0 +1,2 @@
+def count_distinct(text: str) -> int:
+    return len(set(text))

@@ -1,0 +1,9 @@
+const data = require("fs").readFileSync(0, "utf8").trim().split(/\s+/).map(Number);
+const values = data.slice(1);
+let count = 0;
+for (let i = 0; i < values.length; i++) {
+  for (let j = i + 1; j < values.length; j++) {
+    if (values[i] > values[j]) count++;
+  }
+}
+console.log(String(count));

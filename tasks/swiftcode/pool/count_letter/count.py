@@ -1,0 +1,2 @@
+def count_letter(text: str, letter: str) -> int:
+    return text.count(letter)

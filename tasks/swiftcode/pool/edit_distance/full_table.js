@@ -1,0 +1,7 @@
+const [first, second] = require("fs").readFileSync(0, "utf8").trim().split(/\s+/);
+const table = Array.from({ length: first.length + 1 }, () => new Array(second.length + 1).fill(0));
+for (let i = 0; i <= first.length; i++) table[i][0] = i;
+for (let j = 0; j <= second.length; j++) table[0][j] = j;
+for (let i = 1; i <= first.length; i++) {
+  for (let j = 1; j <= second.length; j++) {
+    if (first[i - 1] 

@@ -1,0 +1,16 @@
+def edit_distance(first, second):
+    above = list(range(len(second) + 1))
+    for i, letter in enumerate(first, 1):
+        row = [i]
+        left = i
+        for j, other in enumerate(second):
+            if letter == other:
+                left = above[j]
+            else:
+                left = 1 + min(above[j], above[j + 1], left)
+            row.append(left)
+        above = row
+    return above[-1]
+
+
+print(edit_distance(input().strip(), input().strip()))

@@ -1,0 +1,5 @@
+def flatten(lists: list[list[int]]) -> list[int]:
+    result = []
+    for items in lists:
+        result = result + items
+    return result

@@ -1,0 +1,2 @@
+def is_positive(number: int) -> bool:
+    return number > 0

@@ -1,0 +1,2 @@
+def last_element(items: list[int]) -> int:
+    return items[-1]

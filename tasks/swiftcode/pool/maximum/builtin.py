@@ -1,0 +1,2 @@
+def maximum(numbers: list[int]) -> int:
+    return max(numbers)

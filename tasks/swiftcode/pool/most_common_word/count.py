@@ -1,0 +1,2 @@
+def most_common_word(words: list[str]) -> str:
+    return max(words, key=words.count)

@@ -1,0 +1,2 @@
+def range_list(n: int) -> list[int]:
+    return list(range(n))

@@ -1,0 +1,5 @@
+"""The cost depends on n alone."""
+
+
+def generate(size: int, seed: int) -> list:
+    return [size + seed % 10]

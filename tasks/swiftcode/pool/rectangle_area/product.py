@@ -1,0 +1,2 @@
+def rectangle_area(width: int, height: int) -> int:
+    return width * height

@@ -1,0 +1,2 @@
+def remove_spaces(text: str) -> str:
+    return "".join([character for character in text if character != " "])

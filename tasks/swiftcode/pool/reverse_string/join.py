@@ -1,0 +1,2 @@
+def reverse_string(text: str) -> str:
+    return "".join(reversed(text))

@@ -1,0 +1,2 @@
+def second_largest(numbers: list[int]) -> int:
+    return sorted(set(numbers))[-2]

@@ -1,0 +1,2 @@
+def word_counts(words: list[str]) -> dict[str, int]:
+    return {word: words.count(word) for word in words}

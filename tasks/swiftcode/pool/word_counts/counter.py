@@ -1,0 +1,5 @@
+from collections import Counter
+
+
+def word_counts(words: list[str]) -> dict[str, int]:
+    return dict(Counter(words))
