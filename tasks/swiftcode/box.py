@@ -40,7 +40,8 @@ class HarnessError(Exception):
 class Job:
     """One process to run. `kind`: function or script (in the box's Python; `payload`), or program (`argv`).
 
-    `files` are laid into the box's /job before; `stdin` is the standard input; `collect` a path whose content comes back.
+    `files` are laid into the box's /job before; `stdin` is the standard input; `collect` a path whose content comes back;
+    a program with `results` gets the descriptor on which results are sent.
     Seconds are a test: the budget begins anew with each result of a function, and `results` is how many are expected.
     """
 
@@ -56,6 +57,7 @@ class Job:
     files: Sequence[tuple[str, bytes, int]] = ()
     stdin: bytes = b""
     collect: str | None = None
+    results: bool = False
     core: int | None = None
     poll_s: float = POLL_S
 
@@ -79,6 +81,7 @@ class Outcome:
     out_of_processes: bool = False
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    waited_s: float = 0.0
     peak_mb: float = 0.0
     tmu_mb_s: float = 0.0
 
@@ -212,6 +215,7 @@ class Box:
                 "environment": ENVIRONMENT,
                 "files": files,
                 "cgroups": cgroups,
+                "results": job.results,
                 "core": job.core,
                 "result_bytes": job.output_bytes,
                 "limits": {"file_bytes": job.file_bytes, "processes": 0 if places().pids else job.pids},
@@ -291,6 +295,7 @@ class _Watch:
         cpu, peak = group.cpu_s(), group.peak_mb()
         seen.cpu_s = report["cpu_s"] if cpu is None else cpu
         seen.wall_s = 0.0 if self.begun is None else self.ended - self.begun
+        seen.waited_s = group.waited_s()
         seen.peak_mb = report["rss_mb"] if peak is None else peak
         seen.out_of_memory, seen.out_of_processes = group.out_of_memory(), group.out_of_processes()
         seen.stdout, seen.stderr = bytes(self.kept["stdout"]), bytes(self.kept["stderr"])
@@ -322,7 +327,7 @@ class _Watch:
         if self.counted["stdout"] + self.counted["stderr"] > self.job.output_bytes:
             self.seen.stopped = self.seen.stopped or "output_limit"
         kept += piece
-        if self.job.kind == "function" or name == "stderr":
+        if self.job.kind == "function" or self.job.results or name == "stderr":
             del kept[:-TAIL]
         return True
 

@@ -100,13 +100,13 @@ def costs(measurements: pd.DataFrame, *, seed: int, n_resamples: int = 1000, con
     runs = runs.sort_values(keys, ignore_index=True)
     _check(runs, keys)
     runs["time"] = runs["cpu_s"] if counts == "cpu" else runs["instructions"].astype("float64")
-    without = failed(measurements)
-    dropped = set(without.itertuples(index=False, name=None))
+    candidate = [*GROUP, "candidate"]
+    without = pd.MultiIndex.from_frame(failed(measurements))
+    runs = runs[~pd.MultiIndex.from_frame(runs[candidate]).isin(without)]
     found = []
     for (task, language), group in runs.groupby(GROUP, sort=True, observed=True):
         is_baseline = group["candidate"] == BASELINE
-        kept = [(task, language, candidate) not in dropped for candidate in group["candidate"]]
-        candidates = group[~is_baseline & kept]
+        candidates = group[~is_baseline]
         if not len(candidates):
             continue
         if not is_baseline.any():

@@ -107,7 +107,7 @@ class Measure(Section):
     cost: Literal["cpu", "instructions"] = Field(
         "cpu", description="CPU seconds, or valgrind's instruction counts: slow, but the same in every run"
     )
-    rounds: int = Field(5, ge=1, le=1000, description="runs a candidate; of instructions one is enough")
+    rounds: int = Field(5, ge=1, le=1000, description="runs a candidate; of instructions always one")
     target_s: list[Annotated[float, Field(gt=0, le=600)]] = Field(
         [0.1, 0.5], min_length=2, max_length=2, description="CPU s that the slowest correct candidate should take"
     )

@@ -22,7 +22,7 @@ from tasks.swiftcode.comparison import ATOL, COMPARISONS, RTOL, equal_outputs, e
 from tasks.swiftcode.languages import PROGRAM, Language, language_of, tool_of, version_of
 from tasks.swiftcode.params import Limits
 
-__all__ = ["VERDICTS", "CallError", "Job", "Limits", "Verdict", "call", "judge_many", "run"]
+__all__ = ["VERDICTS", "CallError", "HarnessError", "Job", "Limits", "Verdict", "call", "judge_many", "run"]
 
 VERDICTS = (
     "accepted",
@@ -57,6 +57,7 @@ class Verdict:
         wall_s: seconds of the same.
         peak_mb: most memory of all its processes at one time; of several processes the largest.
         tmu_mb_s: integral of memory over time.
+        waited_s: of `wall_s`, how long a process was ready to run and had no core.
     """
 
     verdict: str
@@ -66,6 +67,7 @@ class Verdict:
     wall_s: float = 0.0
     peak_mb: float = 0.0
     tmu_mb_s: float = 0.0
+    waited_s: float = 0.0
 
 
 class Job(NamedTuple):
@@ -136,6 +138,7 @@ def call(
 
     Raises:
         CallError: the source does not run, a call fails or takes too much, or a value is no plain data.
+        HarnessError: the box or the machine failed three times.
     """
     allowed = check_limits(limits)
     found: list[Any] = []
@@ -150,6 +153,8 @@ def call(
         return _function_verdict(outcome, len(calls), None)
 
     verdict = _retried(compute, unsafe_no_sandbox)
+    if verdict.verdict == "harness_error":
+        raise HarnessError(verdict.message)
     if verdict.verdict != "accepted":
         raise CallError(f"{entry_point}: {verdict.verdict}: {verdict.message}")
     for value in found:
@@ -237,8 +242,13 @@ def _judge(box: Box, source: str, language: Language, task: Mapping[str, Any], l
     return judge_program(box, source, language, task, limits)
 
 
-def judge_function(box: Box, source: str, task: Mapping[str, Any], limits: Limits, **more: Any) -> Verdict:
-    """Verdict of a Python function; `more` are fields of `box.Job`."""
+def judge_function(
+    box: Box, source: str, task: Mapping[str, Any], limits: Limits, *, answers: list | None = None, **more: Any
+) -> Verdict:
+    """Verdict of a Python function; `more` are fields of `box.Job`.
+
+    With `answers` nothing of the source runs: they are handed back as results. What that costs is what everything costs.
+    """
     tests = task["tests"]
     wrong: list[tuple[int, str]] = []
 
@@ -255,13 +265,17 @@ def judge_function(box: Box, source: str, task: Mapping[str, Any], limits: Limit
             wrong.append((number, f"{_shown(found)} instead of {_shown(expected)}"))
         return right
 
-    job = _function_job(source, task["entry_point"], [test[0] for test in tests], limits)
+    job = _function_job(source, task["entry_point"], [test[0] for test in tests], limits, answers)
     outcome = box.run(replace(job, **more), compare)
     return _function_verdict(outcome, len(tests), wrong[0] if wrong else None)
 
 
-def _function_job(source: str, entry_point: str, calls: Sequence[Sequence[Any]], limits: Limits) -> Process:
+def _function_job(
+    source: str, entry_point: str, calls: Sequence[Sequence[Any]], limits: Limits, answers: list | None = None
+) -> Process:
     payload = {"source": _text(source), "entry_point": entry_point, "calls": [list(arguments) for arguments in calls]}
+    if answers is not None:
+        payload["answers"] = answers
     return Process(
         "function",
         limits.cpu_s,
@@ -322,7 +336,7 @@ def _stopped(outcome: Outcome) -> tuple[str, str] | None:
 
 def _verdict(outcome: Outcome, verdict: str, test: int | None, message: str) -> Verdict:
     line = " ".join(message.split())
-    costs = (outcome.cpu_s, outcome.wall_s, outcome.peak_mb, outcome.tmu_mb_s)
+    costs = (outcome.cpu_s, outcome.wall_s, outcome.peak_mb, outcome.tmu_mb_s, outcome.waited_s)
     return Verdict(verdict, test, line[: 3 * SHOWN], *costs)
 
 
@@ -357,6 +371,7 @@ def judge_program(
             wall_s=total.wall_s + verdict.wall_s,
             peak_mb=max(total.peak_mb, verdict.peak_mb),
             tmu_mb_s=total.tmu_mb_s + verdict.tmu_mb_s,
+            waited_s=total.waited_s + verdict.waited_s,
         )
         if total.verdict != "accepted":
             break

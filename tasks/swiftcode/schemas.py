@@ -76,6 +76,8 @@ MEASUREMENTS = pa.schema(
         ("peak_mb", pa.float64()),
         ("tmu_mb_s", pa.float64()),  # integral of memory over time
         ("instructions", pa.int64()),
+        ("waited_s", pa.float64()),  # ready to run, and no core was free: how disturbed the run was
+        ("calibration", pa.float64()),  # CPU seconds of `machine.KERNEL` just before, by those of the machine of the defaults
         ("machine", TEXT),  # fingerprint
     ]
 )

@@ -232,6 +232,15 @@ def _remove(path: str) -> None:
 # ---- from here on: in the candidate's process ----
 
 
+def alone(kind: str, path: str, limit: int) -> None:
+    """A function or script as a program of its own, for tools that must see its process from the begin."""
+    with open(path, "rb") as file:
+        payload = values.loads(file.read().decode())
+    if kind == "function":
+        _function(payload, limit)
+    _script(payload["source"])
+
+
 def _candidate(job: dict, fds: list, settings: dict) -> None:
     try:
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -250,6 +259,7 @@ def _candidate(job: dict, fds: list, settings: dict) -> None:
         elif job["kind"] == "script":
             _script(payload["source"])
         else:
+            os.set_inheritable(RESULT, job["results"])
             os.execve(job["argv"][0], job["argv"], job["environment"])
     except BaseException as error:
         _frame(b"X", _said(error))
@@ -386,4 +396,7 @@ def _load(source: str, module: types.ModuleType) -> None:
 if __name__ == "__main__":
     # One name for the module, whoever imports it.
     sys.modules["zygote"] = sys.modules["__main__"]
-    main()
+    if len(sys.argv) == 1:
+        main()
+    else:
+        alone(sys.argv[1], sys.argv[2], int(sys.argv[3]))

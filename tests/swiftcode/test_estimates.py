@@ -76,7 +76,7 @@ def test_rounds_are_drawn_with_all_their_runs_so_common_disturbance_cancels():
 
 def test_intervals_hold_the_estimate_and_cover_what_is_not_decided():
     rows = table(
-        baseline("t", 5), runs("t", "a", [0.1, 0.2, 0.1, 0.2, 0.1]), runs("t", "b", [0.2, 0.1, 0.2, 0.1, 0.2])
+        baseline("t", 5), runs("t", "a", [0.1, 0.2, 0.1, 0.2, 0.1]), runs("t", "b", [0.25, 0.1, 0.25, 0.1, 0.2])
     )
     found = estimated(rows)
     assert (found["time_low"] <= found["time"]).all()
