@@ -154,11 +154,8 @@ class Box:
             self.scratch = tempfile.mkdtemp(prefix="methodworks-")
             command = [*python(), str(HERE / "zygote.py")]
             paths = {"job": self.scratch, "home": self.scratch, "clean": (self.scratch,), "site": [str(HERE)]}
-        # The zygote expects its socket as descriptor 3; the shell puts it there and is replaced.
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", f'exec "$@" 3<&{theirs_fd}', "box", *command]
-            if theirs_fd != 3
-            else command,
+            [*command, "serve", str(theirs_fd)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -43,10 +43,14 @@ def card(dataset: str, about: dict[str, Any]) -> str:
     counts, tokens = about["counts"], about["tokens"]
     if about["adapter"]:
         library, tokenizer = "peft", about["base"]
-        load = f'from peft import AutoPeftModelForCausalLM\n\nmodel = AutoPeftModelForCausalLM.from_pretrained("{folder}")'
+        load = (
+            f'from peft import AutoPeftModelForCausalLM\n\nmodel = AutoPeftModelForCausalLM.from_pretrained("{folder}")'
+        )
     else:
         library, tokenizer = "transformers", folder
-        load = f'from transformers import AutoModelForCausalLM\n\nmodel = AutoModelForCausalLM.from_pretrained("{folder}")'
+        load = (
+            f'from transformers import AutoModelForCausalLM\n\nmodel = AutoModelForCausalLM.from_pretrained("{folder}")'
+        )
     settings = "\n".join(f"| {name} | {value} |" for name, value in about["parameters"].items())
     lengths = ", ".join(f"{name} {n}" for name, n in about["response_tokens"].items())
     return f"""---

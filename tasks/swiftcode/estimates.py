@@ -98,7 +98,7 @@ def costs(measurements: pd.DataFrame, *, seed: int, n_resamples: int = 1000, con
     runs = measurements[measurements["verdict"] == ACCEPTED].copy()
     runs[[*GROUP, "candidate"]] = runs[[*GROUP, "candidate"]].astype("str")
     runs = runs.sort_values(keys, ignore_index=True)
-    _check(runs, keys)
+    _check(runs, keys, ["cpu_s", "peak_mb", *(["instructions"] if counts == "instructions" else [])])
     runs["time"] = runs["cpu_s"] if counts == "cpu" else runs["instructions"].astype("float64")
     candidate = [*GROUP, "candidate"]
     without = pd.MultiIndex.from_frame(failed(measurements))
@@ -121,18 +121,19 @@ def costs(measurements: pd.DataFrame, *, seed: int, n_resamples: int = 1000, con
     return pd.concat(found, ignore_index=True)[list(COLUMNS)]
 
 
-def _check(runs: pd.DataFrame, keys: list[str]) -> None:
+def _check(runs: pd.DataFrame, keys: list[str], used: list[str]) -> None:
+    """`used`: columns of which every program that ran has used some."""
     if runs.duplicated(keys).any():
         row = runs[runs.duplicated(keys)].iloc[0]
         raise UserError(f"measurements: {_describe(row)}: stands there twice; allowed: once")
-    for column in ("cpu_s", "peak_mb", "tmu_mb_s"):  # a program that ran has used some
+    for column in used:
         free = runs[~(runs[column] > 0)]
         if len(free):
             row = free.iloc[0]
             raise UserError(
                 f"measurements: {_describe(row)}: {column} is {row[column]}; allowed: above 0; measure again"
             )
-    machines = runs.groupby(GROUP, observed=True)["machine"].agg(lambda column: column.astype("str").nunique())
+    machines = runs.drop_duplicates([*GROUP, "machine"]).groupby(GROUP).size()
     if (machines > 1).any():
         task, language = machines.index[machines > 1][0]
         raise UserError(

@@ -1,14 +1,20 @@
 """Training examples: the prompt that a model is asked with, and the selected program as the answer to it."""
 
 import ast
+import copy
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
-from tasks.lm.tokens import encode_response
+from tasks.lm.tokens import encode_prompt, encode_response
 from tasks.swiftcode import prompts
 from tasks.swiftcode.params import ARMS, Finetune
+
+INDENT = " " * 4
+IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,9 @@ class Examples:
         return [max(map(len, row)) for row in zip(*self.arms.values(), strict=True)]
 
 
-def examples(tasks: pd.DataFrame, selection: pd.DataFrame, tokenizer, parameters: Finetune) -> Examples:
+def examples(
+    tasks: pd.DataFrame, selection: pd.DataFrame, tokenizer, parameters: Finetune, max_tokens: int
+) -> Examples:
     """The examples of all arms, by task and language.
 
     A prompt is what an answer is asked with, without the request for speed: the chat messages, and with
@@ -45,12 +53,13 @@ def examples(tasks: pd.DataFrame, selection: pd.DataFrame, tokenizer, parameters
     that begins with the given code (`continued`), all arms of that task answer from the opening of their turn on.
 
     Tasks of the training split only. ``counts``: (task, language)s that are trained on (`used`), lack the program of an arm
-    (`without_every_arm`), or have more than ``parameters.max_tokens`` tokens in one of the arms (`too_long`); of those
+    (`without_every_arm`), or have more than `max_tokens` tokens in one of the arms (`too_long`); of those
     used, how many are answered from the opening on although there was a prefill (`not_continued`) and how many have the
     same program in all arms (`same_program`).
 
     Args:
         tasks, selection: TASKS and SELECTION, rows in any order.
+        max_tokens: of a prompt with its response.
 
     Raises:
         ValueError: two programs of one arm for a (task, language), or a task that TASKS does not have.
@@ -64,16 +73,18 @@ def examples(tasks: pd.DataFrame, selection: pd.DataFrame, tokenizer, parameters
             raise ValueError(f"task {name!r} is not in the table of tasks")
         task = known.loc[name]
         if task["split"] != "train":
-            raise ValueError(f"task {name!r} is of split {task['split']}; programs are selected for training tasks only")
-        if set(sources) < set(ARMS):
+            raise ValueError(
+                f"task {name!r} is of split {task['split']}; programs are selected for training tasks only"
+            )
+        if not sources.keys() >= set(ARMS):
             counts["without_every_arm"] += 1
             continue
-        prompt, responses, continued = _written(task, language, sources, tokenizer, parameters.prefill)
-        if len(prompt) + max(map(len, responses.values())) > parameters.max_tokens:
+        prompt, responses, goes_on = _written(task, language, sources, tokenizer, parameters.prefill)
+        if len(prompt) + max(map(len, responses.values())) > max_tokens:
             counts["too_long"] += 1
             continue
         counts["used"] += 1
-        counts["not_continued"] += parameters.prefill and not continued
+        counts["not_continued"] += parameters.prefill and not goes_on
         counts["same_program"] += len(set(sources.values())) == 1
         for arm in ARMS:
             arms[arm].append(Example(name, language, prompt, responses[arm]))
@@ -108,17 +119,20 @@ def continued(source: str, given: str, entry_point: str) -> str | None:
     if function.decorator_list or _parameters(function) != _parameters(target):
         return None
     already = set(map(ast.dump, opening.body[:-1]))
-    around = [node for node in program.body if node is not function and ast.dump(node) not in already]
-    if around and around[0] is program.body[0] and ast.get_docstring(program) is not None:
-        around = around[1:]
-    if any(_unmovable(node) for node in around):
+    beside = program.body[ast.get_docstring(program) is not None :]
+    beside = [node for node in beside if node is not function and ast.dump(node) not in already]
+    if any(_unmovable(node) for node in beside):
         return None
     body = function.body[ast.get_docstring(function) is not None :]
-    inside, below = _apart(around, body)
-    expected = [*opening.body[:-1], [*inside, *body], *below]
-    for lines in (_as_written(source, function, body), "\n".join(map(ast.unparse, body))):
-        text = _composed(given, inside, lines, below)
-        if _says(text, expected):
+    inside, below = _apart(
+        beside, _names(body) - {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+    )
+    target.body[-1:] = [*inside, *body]  # and so `opening` is the program that the text must be
+    opening.body += below
+    for write in (partial(_as_written, source), _rewritten):
+        lines = [given.rstrip(), *(textwrap.indent(part, INDENT) for part in (*map(ast.unparse, inside), write(body)))]
+        text = "\n\n\n".join(["\n".join(lines), *(write([node]) for node in below)])
+        if _is(text, opening):
             return text
     return None
 
@@ -135,17 +149,33 @@ def _chosen(selection: pd.DataFrame) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def _written(
-    task: pd.Series, language: str, sources: dict[str, str], tokenizer, prefill: bool
+    task: Mapping, language: str, sources: dict[str, str], tokenizer, prefill: bool
 ) -> tuple[list[int], dict[str, list[int]], bool]:
     """(prompt, arm → response, whether the responses go on where the prefill ends)."""
-    given = task["prompt"] if task["kind"] == "function" else None
-    opening = prompts.prefill(task, language) if prefill else ""
-    answers = {arm: prompts.answer(source, language) for arm, source in sources.items()}
-    ...
+    asked = encode_prompt(tokenizer, prompts.messages(task, language, hint=False))
+    begun = prompts.prefill(task, language) if prefill else ""
+    texts = {arm: _answer(task, language, source, begun) for arm, source in sources.items()}
+    if begun and None not in texts.values():
+        asked = [*asked, *encode_response(tokenizer, begun, finished=False)]
+    else:
+        begun, texts = "", {arm: _fenced(language, source) for arm, source in sources.items()}
+    return asked, {arm: encode_response(tokenizer, text) for arm, text in texts.items()}, bool(begun)
+
+
+def _answer(task: Mapping, language: str, source: str, begun: str) -> str | None:
+    """What follows `begun` in an answer that is the program; None where no such answer begins so."""
+    if task["kind"] == "function":
+        source = continued(source, task["prompt"], task["entry_point"])
+    whole = _fenced(language, source) if source is not None else ""
+    return whole.removeprefix(begun) if whole.startswith(begun) else None
+
+
+def _fenced(language: str, source: str) -> str:
+    return f"```{language}\n{source.strip()}\n```"
 
 
 def _whole(given: str) -> str:
-    return f"{given.rstrip()}\n    pass\n"
+    return f"{given.rstrip()}\n{INDENT}pass\n"
 
 
 def _defines(node: ast.AST, name: str) -> bool:
@@ -159,3 +189,44 @@ def _parameters(function: ast.FunctionDef) -> str:
         if isinstance(node, ast.arg):
             node.annotation = None
     return ast.dump(arguments)
+
+
+def _unmovable(node: ast.stmt) -> bool:
+    """Imports that may stand at the beginning of a module only, or whose names are not told."""
+    return isinstance(node, ast.ImportFrom) and (node.module == "__future__" or node.names[0].name == "*")
+
+
+def _apart(beside: list[ast.stmt], used: set[str]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """(imports of a name that is `used` in the function, statements for below it with the imports that they use)."""
+    needed = _names([node for node in beside if not isinstance(node, IMPORTS)])
+    inside = [node for node in beside if isinstance(node, IMPORTS) and _bound(node) & used]
+    below = [node for node in beside if not isinstance(node, IMPORTS) or _bound(node) & needed]
+    return inside, below
+
+
+def _names(nodes: list[ast.stmt]) -> set[str]:
+    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def _bound(node: ast.Import | ast.ImportFrom) -> set[str]:
+    return {name.asname or name.name.split(".")[0] for name in node.names}
+
+
+def _as_written(source: str, nodes: list[ast.stmt]) -> str:
+    """The lines of consecutive statements, with the comments before them, from the left margin on."""
+    lines = source.splitlines()
+    begin = min([nodes[0].lineno, *(d.lineno for d in getattr(nodes[0], "decorator_list", []))]) - 1
+    while begin and lines[begin - 1].lstrip().startswith("#"):
+        begin -= 1
+    return textwrap.dedent("\n".join(lines[begin : nodes[-1].end_lineno]))
+
+
+def _rewritten(nodes: list[ast.stmt]) -> str:
+    return "\n".join(map(ast.unparse, nodes))
+
+
+def _is(text: str, program: ast.Module) -> bool:
+    try:
+        return ast.dump(ast.parse(text)) == ast.dump(program)
+    except SyntaxError:
+        return False

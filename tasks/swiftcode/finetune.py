@@ -27,19 +27,21 @@ def finetune(
         raise UserError(f"arm {arm!r} is not one of {', '.join(ARMS)}")
     asked, chosen = read_table(tasks, TASKS), read_table(selection, SELECTION)
     start = load(model, device=settle(parameters.device, parameters.threads))
+    if hasattr(start.model, "peft_config"):
+        raise UserError(f"{model}: is an adapter; every arm starts from a whole model")
+    positions = getattr(start.model.config, "max_position_embeddings", None) or parameters.max_tokens
     try:
-        found = examples(asked, chosen, start.tokenizer, parameters, positions(start.model))
+        found = examples(asked, chosen, start.tokenizer, parameters, min(parameters.max_tokens, positions))
     except ValueError as error:
         raise UserError(f"{selection}: {error}") from None
-    counts = found.counts
-    if not counts["used"]:
-        raise UserError(f"{selection}: nothing to train on: {_said(counts)}")
-    if counts["without_every_arm"] or counts["too_long"]:
-        print(f"note: left out of every arm: {_said(counts)}", file=sys.stderr)
-    weights = digest(start.model)
-    trained = start.model
-    if hasattr(trained, "peft_config"):
-        raise UserError(f"{model}: is an adapter; arms start from a whole model")
+    left_out = "{without_every_arm} (task, language)s lack a program of some arm, {too_long} are too long".format_map(
+        found.counts
+    )
+    if not found.counts["used"]:
+        raise UserError(f"{selection}: no task to train on in {', '.join(parameters.languages)}: {left_out}")
+    if found.counts["without_every_arm"] or found.counts["too_long"]:
+        print(f"note: left out of every arm: {left_out}", file=sys.stderr)
+    weights, trained = digest(start.model), start.model
     if parameters.lora:
         from tasks.lm.adapters import add_lora, require_adapter_only  # peft takes a second to import
 

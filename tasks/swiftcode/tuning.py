@@ -1,6 +1,5 @@
 """Supervised fine-tuning on examples: cross entropy of the responses' tokens, their end tokens among them."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -61,8 +60,8 @@ def mean_nll(model, examples: Sequence[Example]) -> torch.Tensor:
     """−(1/N) Σ log p(y_t | x, y_<t) over the N response tokens of all examples together, nats; a scalar with gradient.
 
     A token counts the same in a long response as in a short one. Prompts are context only. What they have in common at
-    their beginning, mostly the instruction, goes through the model once: a third of the time where prompts are 130 tokens
-    and begin with the same 56. Logits are made at response positions only, and never more than ``HEAD_ELEMENTS`` of them.
+    their beginning, mostly the instruction, goes through the model once (30 % less time was measured with four prompts of
+    133 tokens that have 56 in common). Logits are made at response positions only, never more than ``HEAD_ELEMENTS``.
     """
     backbone, head = parts(model)
     device = head.weight.device
@@ -83,10 +82,9 @@ def mean_nll(model, examples: Sequence[Example]) -> torch.Tensor:
 
 
 def _common(prompts: Sequence[list[int]]) -> int:
-    """Tokens that all prompts begin with, but for the last one of each, which predicts the first of the response."""
-    if len(prompts) == 1:
-        return 0
-    return min(len(os.path.commonprefix(list(prompts))), min(map(len, prompts)) - 1)
+    """Tokens that all prompts begin with, but for the last one of each, which predicts the first of its response."""
+    columns = zip(*(prompt[:-1] for prompt in prompts), strict=False)
+    return next((i for i, tokens in enumerate(columns) if len(set(tokens)) > 1), min(map(len, prompts)) - 1)
 
 
 def _nll(model, head, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """Runs inside the box: forks a process for every candidate, and ends it with all that it started. Only trusted code.
 
-Started by `box.Box` as the first process of its own namespaces, with the supervisor's socket as descriptor 3. A job is
+Started by `box.Box` as the first process of its own namespaces, with the supervisor's socket. A job is
 one message with file descriptors; expected results never come here. Imports the standard library and `values` only, because
 the box shows nothing else of the project. What it says to the supervisor are counts and exit codes; what a candidate says goes
 through pipes that the supervisor reads as untrusted bytes.
@@ -36,7 +36,10 @@ PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG = 4, 36, 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def main() -> None:
+def main(descriptor: int) -> None:
+    if descriptor != SOCKET:
+        os.dup2(descriptor, SOCKET, inheritable=False)
+        os.close(descriptor)
     control = socket.socket(fileno=SOCKET)
     settings = json.loads(control.recv(1 << 16))
     sys.path[:0] = settings["site"]  # numpy, where candidates may have it
@@ -396,7 +399,7 @@ def _load(source: str, module: types.ModuleType) -> None:
 if __name__ == "__main__":
     # One name for the module, whoever imports it.
     sys.modules["zygote"] = sys.modules["__main__"]
-    if len(sys.argv) == 1:
-        main()
+    if sys.argv[1] == "serve":
+        main(int(sys.argv[2]))
     else:
         alone(sys.argv[1], sys.argv[2], int(sys.argv[3]))

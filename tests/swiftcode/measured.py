@@ -23,6 +23,8 @@ def runs(task: str, candidate: str, times, memory: float = 1.0, language: str = 
             "peak_mb": IDLE["peak_mb"] + memory,
             "tmu_mb_s": IDLE["tmu_mb_s"] + time * memory,
             "instructions": None,
+            "waited_s": 0.0,
+            "calibration": 1.0,
             "machine": "one",
         }
         | columns
@@ -36,7 +38,7 @@ def baseline(task: str, rounds: int, language: str = "python", **columns) -> lis
 
 def measured(costs: dict[str, dict[str, float]], rounds: int = 3, **columns) -> pd.DataFrame:
     """MEASUREMENTS without noise: task → candidate → net time."""
-    rows = []
+    rows = [] if costs else baseline("no_task", 1)  # so that there are columns
     for task, of in costs.items():
         rows += baseline(task, rounds, **columns)
         for candidate, time in of.items():

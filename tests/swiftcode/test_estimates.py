@@ -145,7 +145,7 @@ def test_no_runs_have_no_costs_and_no_unit():
     [
         ({"cpu_s": 0.0}, "candidate a, copy 0, round 1: cpu_s is 0.0; allowed: above 0"),
         ({"peak_mb": 0.0}, "peak_mb is 0.0; allowed: above 0"),
-        ({"tmu_mb_s": float("nan")}, "tmu_mb_s is nan; allowed: above 0"),
+        ({"cpu_s": float("nan")}, "cpu_s is nan; allowed: above 0"),
         ({"machine": "other"}, "task t, language python: measured on 2 machines; allowed: one"),
         ({"round": 0}, "candidate a, copy 0, round 0: stands there twice"),
         ({"instructions": 5}, "instructions: missing in some rows"),
@@ -157,6 +157,13 @@ def test_runs_that_are_no_measurements_are_refused(change, message):
     for column, value in change.items():
         rows.loc[at, column] = value
     with pytest.raises(UserError, match=message):
+        costs(rows, seed=1)
+
+
+def test_a_count_of_no_instructions_is_refused():
+    rows = measured({"t": {"a": 0.1}}, instructions=7)
+    rows.loc[rows["candidate"] == "a", "instructions"] = 0
+    with pytest.raises(UserError, match="candidate a, copy 0, round 0: instructions is 0; allowed: above 0"):
         costs(rows, seed=1)
 
 

@@ -1,5 +1,5 @@
-def sum_of_squares(numbers: list[int]) -> int:
+def sum_of_squares(n: int) -> int:
     total = 0
-    for number in numbers:
+    for number in range(1, n + 1):
         total += number**2
     return total

@@ -1,2 +1,0 @@
-def count_letter(text: str, letter: str) -> int:
-    return len([character for character in text if character == letter])

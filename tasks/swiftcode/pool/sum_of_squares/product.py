@@ -1,2 +1,0 @@
-def sum_of_squares(numbers: list[int]) -> int:
-    return sum(number * number for number in numbers)
