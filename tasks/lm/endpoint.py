@@ -1,28 +1,23 @@
 """Log-probabilities of given responses from a server that speaks the OpenAI completions protocol."""
 
-import http.client
-import json
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tasks.lm.server import Refused, Server
 from tasks.stage import UserError, progress
 
-PASSING = (408, 429, 500, 502, 503, 504)  # HTTP statuses worth another try
 IMPOSSIBLE = -9999.0  # what vLLM writes for log 0, which JSON has no number for
 
 Ids = Sequence[int]
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    """A model behind ``POST {url}/completions``; `url` as OpenAI clients take it, mostly ending in ``/v1``.
+class Endpoint(Server):
+    """A model behind ``POST {url}/completions``.
 
     `token_log_probs` is that of `tasks.lm.logprobs`, for a model that runs elsewhere. Token ids go out, not text, so that
     both sides score the same tokens. Two ways to ask are known, and the first answer settles which one a server takes:
@@ -37,26 +32,9 @@ class Endpoint:
     Args:
         tokenizer: of the caller. Where it is given, what the server calls the first response's tokens must be what this
             tokenizer calls them: a server of another vocabulary would answer without a fault.
-        timeout: seconds until a request counts as failed.
-        key: sent as a bearer token.
-        parallel: requests at a time; the server batches them.
-        attempts: tries a request, for HTTP statuses 408, 429 and 5xx and for connections that fail; after the k-th, a
-            pause of ``pause_s · 2^(k-1)`` seconds, or longer where the server asks for it (Retry-After).
     """
 
-    url: str
-    model: str
     tokenizer: Any = None
-    timeout: float = 120.0
-    key: str | None = field(default=None, repr=False)
-    parallel: int = 8
-    attempts: int = 5
-    pause_s: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not self.url.startswith(("http://", "https://")):
-            raise UserError(f"{self.url}: not the address of a server; http:// or https:// is needed")
-        object.__setattr__(self, "url", self.url.rstrip("/"))
 
     def token_log_probs(self, prompts: Sequence[Ids], responses: Sequence[Ids]) -> list[np.ndarray]:
         """log p(y_i | x, y_<i) of every response token; one array (length of the response, float32) a response, in order.
@@ -104,8 +82,8 @@ class Endpoint:
         # one token is sampled because vLLM refuses to sample none; the temperature is that of the log-probabilities
         body = {"model": self.model, "prompt": ids, "max_tokens": 1, "temperature": 1.0, **fields}
         try:
-            answer = self._post(body)
-        except _Refused as refused:
+            answer = self.post("completions", body)
+        except Refused as refused:
             if refused.status in (400, 422) and any(name in str(refused) for name in fields):
                 raise _NotOffered(str(refused)) from None
             raise
@@ -134,68 +112,9 @@ class Endpoint:
                     " they do not belong together"
                 )
 
-    def _post(self, body: dict[str, Any]) -> dict[str, Any]:
-        content = json.dumps(body).encode()
-        for attempt in range(1, self.attempts + 1):
-            wait = self.pause_s * 2 ** (attempt - 1)
-            try:
-                answer = json.loads(self._open("completions", content))
-            except urllib.error.HTTPError as error:
-                said = f"HTTP {error.code}: {_said(error)}"
-                if error.code == 404:
-                    raise _Refused(f"{self.url}/completions: {self.model}: {said}{self._offered()}", 404) from None
-                if error.code not in PASSING:
-                    raise _Refused(f"{self.url}/completions: {said}", error.code) from None
-                asked = error.headers.get("Retry-After", "")
-                wait = max(wait, min(float(asked), 60.0)) if asked.isdecimal() else wait
-            except (OSError, http.client.HTTPException) as error:  # URLError and timeouts are OSErrors
-                said = str(error) or type(error).__name__
-            except ValueError:
-                raise UserError(
-                    f"{self.url}/completions: the answer is not JSON; is this the server's address?"
-                ) from None
-            else:
-                if not isinstance(answer, dict) or not answer.get("choices"):
-                    raise UserError(f"{self.url}/completions: the answer has no choices; is this the server's address?")
-                return answer
-            if attempt < self.attempts:
-                time.sleep(wait)
-        raise UserError(f"{self.url}/completions: no answer after {self.attempts} attempts: {said}")
-
-    def _open(self, path: str, content: bytes | None = None) -> bytes:
-        headers = {"Content-Type": "application/json"}
-        if self.key:
-            headers["Authorization"] = f"Bearer {self.key}"
-        request = urllib.request.Request(f"{self.url}/{path}", data=content, headers=headers)
-        with _OPENER.open(request, timeout=self.timeout) as answer:
-            return answer.read()
-
-    def _offered(self) -> str:
-        try:
-            names = [str(model["id"]) for model in json.loads(self._open("models"))["data"]]
-        except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
-            return ""
-        return f"; the server offers {', '.join(names)}"
-
-
-class _Refused(UserError):
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
-
 
 class _NotOffered(UserError):
     """The server does not know this way to ask, or has forgotten it since."""
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirection is told, not followed: it would take the key to another server."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def _read_prompt_logprobs(answer: dict, ids: list[int], url: str) -> tuple[list, list]:
@@ -226,18 +145,6 @@ def _read_echo(answer: dict, ids: list[int], url: str) -> tuple[list, list]:
 def _same_number(found: int, ids: list[int], url: str) -> None:
     if found != len(ids):
         raise UserError(f"{url}: log-probabilities of {found} tokens for a prompt and response of {len(ids)} tokens")
-
-
-def _said(error: urllib.error.HTTPError) -> str:
-    """The message in the body of a refusal, on one line."""
-    text = error.read(10_000).decode("utf-8", "replace")
-    try:
-        content = json.loads(text)
-        content = content.get("error", content)
-        text = str(content.get("message") or content.get("detail") or text) if isinstance(content, dict) else content
-    except (ValueError, AttributeError):
-        pass
-    return " ".join(str(text).split())[:300] or str(error.reason)
 
 
 # what is added to the request, and how the answer is read; the better one first

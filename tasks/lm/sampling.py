@@ -1,6 +1,6 @@
 """Sampling many responses at once from a causal language model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -33,7 +33,6 @@ def sample(
     temperature: float = 1.0,
     top_p: float = 1.0,
     top_k: int | None = None,
-    shared_prefix: bool = False,
     batch: int = 1024,
     description: str = "sample",
 ) -> list[list[Sample]]:
@@ -51,8 +50,6 @@ def sample(
         prompts: token ids, each with at least one.
         keys: one text a prompt, all different.
         end: ids that end a response.
-        shared_prefix: what all prompts of a batch begin with, an instruction for example, goes through the model once. The
-            rounding of matrix products is another one then.
         batch: responses that grow at the same time.
 
     Returns:
@@ -77,8 +74,8 @@ def sample(
             numbers = np.stack(
                 [random_generator(seed, keys[i], j).random(max_new_tokens, dtype=np.float32) for i, j in rows]
             )
-            chooser = partial(choose, temperature=temperature, top_p=top_p, top_k=top_k)
-            found = _grow(model, [prompts[i] for i, _ in rows], numbers, list(end), chooser, shared_prefix)
+            pick = partial(choose, temperature=temperature, top_p=top_p, top_k=top_k)
+            found = _grow(model, [prompts[i] for i, _ in rows], numbers, list(end), pick)
             for (i, _), one in zip(rows, found, strict=True):
                 drawn[i].append(one)
     return drawn
@@ -93,14 +90,14 @@ def choose(
 ) -> torch.Tensor:
     """Token ids by the inverse of the distribution function: the first whose cumulative probability exceeds `uniform`.
 
-    logits (rows, vocabulary), uniform (rows,) in [0, 1) → (rows,) int64. With `top_k` the other tokens have no probability.
-    With `top_p` the nucleus: the fewest most probable tokens whose probability is at least `top_p` together, of what
-    `top_k` has left. Temperature 0: the most probable token, the first of equals.
+    logits (rows, vocabulary), uniform (rows,) in [0, 1) → (rows,) int64. With `top_p` the nucleus: the fewest most
+    probable tokens whose probability is at least `top_p` together. With `top_k` only the `top_k` most probable tokens have
+    any probability, 1 together. Temperature 0: the most probable token, the first of equals.
     """
     if temperature == 0:
         return logits.argmax(dim=-1)
     if top_k is not None and top_k < logits.shape[-1]:
-        highest, ids = logits.float().topk(top_k, dim=-1)  # in falling order
+        highest, ids = logits.topk(top_k, dim=-1)
         return ids.gather(-1, choose(highest, uniform, temperature, top_p)[:, None])[:, 0]
     probabilities = torch.softmax(logits.float() / temperature, dim=-1)
     if top_p < 1.0:
@@ -156,22 +153,16 @@ def _batches(rows: list, size: int) -> list[list]:
     return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
 
 
-def _grow(model, prompts: list, numbers: np.ndarray, end: list[int], chooser, shared_prefix: bool) -> list[Sample]:
+def _grow(model, prompts: list, numbers: np.ndarray, end: list[int], pick: Callable) -> list[Sample]:
     backbone, head = parts(model)
     device, scale = head.weight.device, logit_scale(model)
     distinct = {tuple(p): None for p in prompts}
     number = {prompt: k for k, prompt in enumerate(distinct)}
     owner = torch.as_tensor([number[tuple(p)] for p in prompts], device=device)
-    n_common = _common(list(distinct)) if shared_prefix and len(distinct) > 1 else 0
-    ids, mask = (torch.as_tensor(x, device=device) for x in pad([p[n_common:] for p in distinct], 0, "left"))
+    ids, mask = (torch.as_tensor(x, device=device) for x in pad(list(distinct), 0, "left"))
     ragged = not bool(mask.all())
-    cache = _cache(model, n_common + ids.shape[1] + numbers.shape[1])
-    mask = torch.cat([mask.new_ones(len(mask), n_common), mask], dim=1)  # padding stands between prefix and rest
-    positions = (mask.cumsum(1) - 1).clamp(min=0)[:, n_common:]
-    extra = {"attention_mask": mask.long(), "position_ids": positions} if ragged else {}
-    if n_common:
-        backbone(input_ids=torch.as_tensor([list(distinct)[0][:n_common]], device=device), cache=cache, use_cache=True)
-        cache.batch_select_indices(owner.new_zeros(len(distinct)))
+    cache = _cache(model, ids.shape[1] + numbers.shape[1])
+    extra = {"attention_mask": mask.long(), "position_ids": (mask.cumsum(1) - 1).clamp(min=0)} if ragged else {}
     hidden = backbone(input_ids=ids, cache=cache, use_cache=True, **extra).last_hidden_state[:, -1]
     cache.batch_select_indices(owner)
     hidden, mask = hidden[owner], mask[owner]
@@ -183,7 +174,7 @@ def _grow(model, prompts: list, numbers: np.ndarray, end: list[int], chooser, sh
     growing = torch.ones(len(prompts), dtype=torch.bool, device=device)  # of those: which have not ended
     for t in range(numbers.shape[1]):
         logits = head(hidden) if scale == 1.0 else head(hidden) / scale
-        chosen = chooser(logits, uniform[held, t])
+        chosen = pick(logits, uniform[held, t])
         tokens[held[growing], t] = chosen[growing]
         growing &= ~torch.isin(chosen, ends)
         if t + 1 == numbers.shape[1] or not bool(growing.any()):
@@ -202,12 +193,6 @@ def _grow(model, prompts: list, numbers: np.ndarray, end: list[int], chooser, sh
         kept = [int(token) for token in row if token >= 0]
         samples.append(Sample(kept, bool(kept) and kept[-1] in end))
     return samples
-
-
-def _common(prompts: list) -> int:
-    """How many tokens all prompts begin with; of the shortest one at least one is left, which the model answers to."""
-    n_most = min(map(len, prompts)) - 1
-    return next((i for i in range(n_most) if len({prompt[i] for prompt in prompts}) > 1), n_most)
 
 
 def _cache(model, room: int) -> DynamicCache:

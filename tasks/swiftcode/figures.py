@@ -1,6 +1,5 @@
 """Pictures of the evaluation; metrics and tables in, PNG files out."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,12 @@ COLOURS = {BASE: "black", "random-correct": "C3", "fastest": "C0", "slowest": "C
 MARKERS = {"pool": "o", "model": "^", "both": "D"}
 ORIGINS = {"pool": "bundled or given solution", "model": "answer of a model", "both": "both"}
 UNITS = {"cpu": "net CPU time (s)", "instructions": "net instructions"}
+TICKS = (
+    (2, (1.1, 1.25, 1.5, 2)),
+    (30, (2, 5, 10, 20)),
+    (np.inf, 10.0 ** np.arange(1, 10)),
+)  # by the largest ratio shown
+ENDS = ("", ".low", ".high")  # of an estimate's keys
 MOST_GROUPS = 40  # rows of `selection`
 MOST_PANELS = 6  # of `memory`
 
@@ -52,21 +57,22 @@ def origin_kind(origin: str) -> str:
 
 
 def task_ratios(results: pd.DataFrame) -> pd.DataFrame:
-    """Time of a unit's answers as a multiple of the reference solution's.
+    """Time of a unit's answers as a multiple of the reference solution's: what `<generator>.reference` is the mean of.
 
     Args:
         results: rows as in RESULTS.
 
     Returns:
-        columns generator, task, language, ratio, sorted: mean time of the accepted and measured answers / reference time;
-        without known solutions (generator "pool") and units that have no such answer.
+        columns generator, task, language, ratio, sorted: geometric mean of the times of the accepted and measured answers /
+        reference time; without known solutions (generator "pool") and units that have no such answer.
     """
     known = results[(results["verdict"] == "accepted") & (results["generator"] != "pool")]
     known = known[known["time"].notna() & known["reference_time"].notna()]
     keys = ["generator", "task", "language"]
     texts = {key: known[key].astype(str) for key in keys}  # not categories, whose absent combinations would be counted
-    known = known.assign(**texts, ratio=known["time"] / known["reference_time"])
-    return known.groupby(keys, as_index=False, sort=True)["ratio"].mean()
+    known = known.assign(**texts, ratio=np.log(known["time"] / known["reference_time"]))
+    found = known.groupby(keys, as_index=False, sort=True)["ratio"].mean()
+    return found.assign(ratio=np.exp(found["ratio"]))
 
 
 def correctness(metrics: dict[str, dict], path: Path, confidence: float) -> None:
@@ -123,7 +129,9 @@ def speed(metrics: dict[str, dict], results: dict[str, pd.DataFrame], path: Path
         axis.set_xlabel(f"net {cost} of correct answers / that of the reference solution (below 1: faster)")
     handles = [
         plt.Line2D([], [], color="grey", marker="o", ls="", ms=4, alpha=0.6, label="a task and language"),
-        plt.Line2D([], [], color="grey", marker="D", ms=4, label=f"geometric mean, {confidence:.0%} interval over tasks"),
+        plt.Line2D(
+            [], [], color="grey", marker="D", ms=4, label=f"geometric mean, {confidence:.0%} interval over tasks"
+        ),
         plt.Rectangle((0, 0), 1, 1, color="grey", alpha=0.25, label="the same program measured twice"),
     ]
     fig.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
@@ -152,8 +160,9 @@ def differences(metrics: dict[str, dict], path: Path, confidence: float) -> None
         for shift, quantity, words, colour in ((-0.1, "time", "time", "C2"), (0.1, "memory", "memory", "C8")):
             keys = [f"pair.{a}.{b}.{quantity}" for a, b in pairs]
             _intervals(right, values, keys, rows + shift, words, colour, upright=False)
-        ends = [values.get(f"pair.{a}.{b}.{q}{end}") for a, b in pairs for q in ("time", "memory") for end in ("", ".low", ".high")]  # fmt: skip
-        _ratio_axis(right, np.array([1.0, *[end for end in ends if end is not None]]))
+        keys = [f"pair.{a}.{b}.{cost}{end}" for a, b in pairs for cost in ("time", "memory") for end in ENDS]
+        ends = _values(values, keys)
+        _ratio_axis(right, ends[np.isfinite(ends)])
         right.set_title(f"{name}: cost on the tasks that both solve")
         right.set_xlabel("ratio of net costs (below 1: the first is better)")
         words = [f"{NAMES[a]}\nminus {NAMES[b]}" for a, b in pairs]
@@ -162,7 +171,9 @@ def differences(metrics: dict[str, dict], path: Path, confidence: float) -> None
         for axis in (left, right):
             axis.set_ylim(len(pairs) - 0.4, -0.6)
             axis.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    fig.suptitle(f"Paired differences between arms, with {confidence:.0%} intervals over tasks (grey: measurement noise)")
+    fig.suptitle(
+        f"Paired differences between arms, with {confidence:.0%} intervals over tasks (grey: measurement noise)"
+    )
     fig.tight_layout()
     save(fig, path)
 
@@ -179,18 +190,18 @@ def selection(name: str, table: pd.DataFrame, margins: dict, cost: str, path: Pa
         number of groups that are not shown: those without a choice first, then the last ones.
     """
     plt = start()
-    groups = {key: group for key, group in _groups(table) if group["time"].notna().any()}
+    groups = dict(_groups(table))
     order = sorted(groups, key=lambda key: not groups[key]["choice"].any())
     shown = sorted(order[:MOST_GROUPS])
     fig, axis = plt.subplots(figsize=(9.6, 0.27 * max(len(shown), 2) + 1.9), layout="constrained")
-    floor = _least(table["time"])
     for row, key in enumerate(shown):
-        group = groups[key].sort_values("candidate")
-        _row_of_candidates(axis, row, group, floor)
+        _row_of_candidates(axis, row, groups[key].sort_values("candidate"))
         numbers = [margins.get(f"margin.{key[0]}.{key[1]}.{what}") for what in ("second", "median")]
         said = " / ".join("–" if number is None else f"{number:.3g}" for number in numbers)
         axis.text(1.01, row, said, transform=axis.get_yaxis_transform(), fontsize=7.5, va="center")
-    axis.text(1.01, -0.9, "2nd / median", transform=axis.get_yaxis_transform(), fontsize=7.5, va="center", style="italic")
+    axis.text(
+        1.01, -0.9, "2nd / median", transform=axis.get_yaxis_transform(), fontsize=7.5, va="center", style="italic"
+    )
     axis.set_xscale("log")
     axis.set_yticks(range(len(shown)), [f"{task} ({language})" for task, language in shown], fontsize=7.5)
     axis.set_ylim(max(len(shown), 2) - 0.4, -1.3)
@@ -223,11 +234,9 @@ def memory_groups(table: pd.DataFrame, tie: float, tie_mb: float) -> list[tuple[
     """
     found = []
     for key, group in _groups(table):
-        tied = group[group["tied"].eq(True) & group["memory_mb"].notna()]
-        if tied.empty:
-            continue
-        least, most = tied["memory_mb"].min(), tied["memory_mb"].max()
-        passed_over = group["selected"].any() and not (group["selected"] & group["tied"].eq(True)).any()
+        tied = group.loc[group["tied"], "memory_mb"]
+        least, most = tied.min(), tied.max()
+        passed_over = not (group["selected"] & group["tied"]).any()
         if passed_over or most - least > max(tie_mb, tie * least):
             found.append(key)
     return sorted(found)
@@ -245,16 +254,13 @@ def memory(name: str, table: pd.DataFrame, groups: list[tuple[str, str]], cost: 
         axis.set_axis_off()
     for axis, key in zip(axes.flat, shown, strict=False):
         group = dict(_groups(table))[key].sort_values("candidate")
-        floor = _least(group["time"])
-        for kind, marker in MARKERS.items():
+        for i, (kind, marker) in enumerate(MARKERS.items()):
             mine = group[group["origin"].map(origin_kind) == kind]
-            colour = f"C{list(MARKERS).index(kind)}"
-            axis.plot(mine["time"].clip(lower=floor), mine["memory_mb"], marker, color=colour, ms=5, alpha=0.8, mew=0)
+            axis.plot(mine["time"], mine["memory_mb"], marker, color=f"C{i}", ms=5, alpha=0.8, mew=0)
         chosen = group[group["selected"]]
-        axis.plot(chosen["time"].clip(lower=floor), chosen["memory_mb"], "o", mfc="none", mec="black", ms=11)
-        tied = group.loc[group["tied"].eq(True), "time"].clip(lower=floor)
-        if len(tied):
-            axis.axvspan(tied.min() / 1.02, tied.max() * 1.02, color="grey", alpha=0.2, lw=0)
+        axis.plot(chosen["time"], chosen["memory_mb"], "o", mfc="none", mec="black", ms=11)
+        tied = group.loc[group["tied"], "time"]
+        axis.axvspan(tied.min() / 1.02, tied.max() * 1.02, color="grey", alpha=0.2, lw=0)
         axis.set_xscale("log")
         axis.set_title(f"{key[0]} ({key[1]})", fontsize=9)
         axis.set_xlabel(UNITS[cost])
@@ -294,21 +300,17 @@ def training(curves: dict[str, dict[str, pd.DataFrame]], path: Path) -> None:
     save(fig, path)
 
 
-def _row_of_candidates(axis, row: int, group: pd.DataFrame, floor: float) -> None:
-    known = group[group["time"].notna()]
-    times = known["time"].clip(lower=floor)
-    low, high = (known[column].clip(lower=floor) for column in ("time_low", "time_high"))
-    bars = np.nan_to_num(np.maximum([times - low, high - times], 0))
-    kinds = known["origin"].map(origin_kind)
+def _row_of_candidates(axis, row: int, group: pd.DataFrame) -> None:
+    times, kinds = group["time"].to_numpy(), group["origin"].map(origin_kind).to_numpy()
+    bars = np.nan_to_num([times - group["time_low"], group["time_high"] - times]).clip(min=0)
     for i, (kind, marker) in enumerate(MARKERS.items()):
-        mine = (kinds == kind).to_numpy()
+        mine = kinds == kind
         if mine.any():
-            axis.errorbar(
-                times[mine], np.full(mine.sum(), row), xerr=bars[:, mine], fmt=marker, color=f"C{i}", ms=4, lw=0.8, mew=0
-            )
-    chosen = times[known["selected"].to_numpy()]
+            style = {"fmt": marker, "color": f"C{i}", "ms": 4, "lw": 0.8, "mew": 0}
+            axis.errorbar(times[mine], np.full(mine.sum(), row), xerr=bars[:, mine], **style)
+    chosen = times[group["selected"].to_numpy()]
     axis.plot(chosen, np.full(len(chosen), row), "o", mfc="none", mec="black", ms=9)
-    control = times[[arms is not None and "random-correct" in list(arms) for arms in known["arms"]]]
+    control = times[["random-correct" in arms for arms in group["arms"]]]
     axis.plot(control, np.full(len(control), row), "x", color="black", ms=4)
 
 
@@ -316,17 +318,11 @@ def _groups(table: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
     return list(table.groupby([table["task"].astype(str), table["language"].astype(str)], sort=True))
 
 
-def _least(times: pd.Series) -> float:
-    """Half of the least time above 0: where times that are not above 0 are drawn on a logarithmic axis."""
-    above = times[times > 0]
-    return float(above.min()) / 2 if len(above) else 1e-6
-
-
 def _intervals(
     axis, values: dict, keys: list[str], places, label: str | None, colour: str, marker="o", upright: bool = True
 ) -> None:
     """Estimates with their intervals at `places`, upright or lying; estimates that are not known are left out."""
-    center, low, high = (_values(values, [key + end for key in keys]) for end in ("", ".low", ".high"))
+    center, low, high = (_values(values, [key + end for key in keys]) for end in ENDS)
     bars = np.nan_to_num([center - low, high - center])
     style = {"fmt": marker, "ms": 5, "capsize": 3, "lw": 1.3, "color": colour, "label": label}
     if upright:
@@ -346,16 +342,14 @@ def _ratio_axis(axis, values: np.ndarray) -> None:
     """Logarithmic, about 1, with plain numbers also where less than a decade is shown."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    values = values[values > 0]
-    reach = max(1.25, *(np.exp(np.abs(np.log(values))) * 1.1)) if len(values) else 1.25
-    steps: Callable = lambda spots: [spot for spot in spots if 1 / reach <= spot <= reach]  # noqa: E731
-    coarse = 10.0 ** np.arange(-9, 10)
-    spots = steps(coarse) if reach > 40 else steps([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]) if reach > 2 else steps([0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2])  # fmt: skip
+    reach = max(1.25, *np.exp(np.abs(np.log(values))) * 1.1)
+    ticks = next(ticks for most, ticks in TICKS if reach <= most)
+    spots = [1, *ticks, *(1 / tick for tick in ticks)]
     axis.set_xscale("log")
     axis.set_xlim(1 / reach, reach)
-    axis.xaxis.set_major_locator(FixedLocator(spots))
+    axis.xaxis.set_major_locator(FixedLocator([spot for spot in spots if 1 / reach <= spot <= reach]))
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
 
 
 def _values(metrics: dict, keys: list[str]) -> np.ndarray:

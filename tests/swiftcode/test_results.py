@@ -42,9 +42,7 @@ def gathered(shuffle: bool = False) -> pd.DataFrame:
     given = {"fastest": answers({"t": ["a", None, "bad"], "u": ["b"] * 3}, "fastest")}
     pool = pd.concat([answers({"t": ["ref", "a"], "u": ["ref"], "x": ["ref"]}), answers({"t": ["zz"]}, "small")])
     judged = verdicts([pool, *given.values()], wrong=("bad",))
-    estimated = costs(
-        measured({"t": {"ref": 0.4, "a": 0.1, "bad": 0.7}, "u": {"b": 0.3}}), seed=1, n_resamples=0
-    )
+    estimated = costs(measured({"t": {"ref": 0.4, "a": 0.1, "bad": 0.7}, "u": {"b": 0.3}}), seed=1, n_resamples=0)
     if shuffle:
         pool, judged, estimated = (table.sample(frac=1, random_state=3) for table in (pool, judged, estimated))
         given = {name: table.sample(frac=1, random_state=4) for name, table in given.items()}
@@ -78,7 +76,9 @@ def test_the_order_of_rows_changes_nothing():
 
 def test_second_copies_are_no_costs_of_an_answer():
     given = {"base": answers({"t": ["a"], "u": ["a"]}, "base")}
-    estimated = costs(pd.concat([measured({"t": {"a": 0.1}}), measured({"t": {"a": 0.2}}, copy=1).query("candidate == 'a'")]), seed=1)
+    estimated = costs(
+        pd.concat([measured({"t": {"a": 0.1}}), measured({"t": {"a": 0.2}}, copy=1).query("candidate == 'a'")]), seed=1
+    )
     pool = answers({"t": ["a"]})
     rows = gather(asked_units(TASKS, given), pool, given, verdicts([*given.values(), pool]), estimated)
     assert rows["time"].dropna().tolist() == pytest.approx([0.1, 0.1])
@@ -89,5 +89,7 @@ def test_a_candidate_without_a_verdict_is_refused():
     pool = answers({"t": ["ref"]})
     judged = verdicts([pool, answers({"t": ["a"]})])
     estimated = costs(measured({"t": {}}), seed=1)
-    with pytest.raises(UserError, match="verdicts: task u, language python: none of candidate lost of base; execute again"):
+    with pytest.raises(
+        UserError, match="verdicts: task u, language python: none of candidate lost of base; execute again"
+    ):
         gather(asked_units(TASKS, given), pool, given, judged, estimated)

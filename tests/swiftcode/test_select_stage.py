@@ -14,7 +14,11 @@ from tests.swiftcode.measured import answers, measured, tasks, verdicts
 
 INPUTS = ("tasks", "samples", "verdicts", "measurements")
 SCHEMAS = {"tasks": TASKS, "samples": SAMPLES, "verdicts": VERDICTS, "measurements": MEASUREMENTS}
-COSTS = {"sort": {"slow": 0.9, "quick": 0.1, "model": 0.101}, "sum": {"loop": 0.2, "wide": 0.21}, "held": {"other": 0.1}}
+COSTS = {
+    "sort": {"slow": 0.9, "quick": 0.1, "model": 0.101},
+    "sum": {"loop": 0.2, "wide": 0.21},
+    "held": {"other": 0.1},
+}
 
 
 def tables() -> dict[str, pd.DataFrame]:
@@ -58,7 +62,9 @@ def run(workspace):
 def test_correct_and_measured_candidates_of_training_tasks_are_chosen_among(filled):
     selection, margins = run(filled)
     rows = selection.set_index(["task", "candidate"])
-    assert rows.index.tolist() == [("sort", c) for c in ("model", "quick", "slow")] + [("sum", c) for c in ("loop", "wide")]
+    assert rows.index.tolist() == [("sort", c) for c in ("model", "quick", "slow")] + [
+        ("sum", c) for c in ("loop", "wide")
+    ]
     assert rows["time"].tolist() == pytest.approx([0.101, 0.1, 0.9, 0.2, 0.21])
     assert rows["ratio"].tolist() == pytest.approx([1.01, 1, 9, 1, 1.05])
     assert rows["origin"].tolist() == ["small", "pool,small", "pool", "pool", "small"]
@@ -109,7 +115,9 @@ def test_a_round_with_every_run_of_a_task_lost_drops_it(filled):
     [
         (lambda found: found["measurements"].iloc[:0], "no correct candidate of a training task was measured"),
         (
-            lambda found: pd.concat([found["measurements"], measured({"sum": {"stale": 1.0}}).query("candidate == 'stale'")]),
+            lambda found: pd.concat(
+                [found["measurements"], measured({"sum": {"stale": 1.0}}).query("candidate == 'stale'")]
+            ),
             "not of the correct candidates of samples.parquet; measure again",
         ),
         (lambda found: found["measurements"].assign(cpu_s=0.0), "cpu_s is 0.0; allowed: above 0"),

@@ -24,7 +24,9 @@ from tests.swiftcode.measured import answers, verdicts
 PARAMETERS = Select()
 
 
-def group(*rows: tuple, ratio_low: dict[str, float] | None = None, source: dict[str, str] | None = None) -> pd.DataFrame:
+def group(
+    *rows: tuple, ratio_low: dict[str, float] | None = None, source: dict[str, str] | None = None
+) -> pd.DataFrame:
     """(candidate, time, memory, TMU) a row; sources of equal length and intervals without width where not given."""
     table = pd.DataFrame(rows, columns=["candidate", "time", "memory_mb", "tmu_mb_s"])
     ratio = table["time"] / table["time"].min()
@@ -63,7 +65,11 @@ def test_lexi_ends_with_the_shorter_source_and_the_smaller_identity():
 
 
 DISAGREEING = group(
-    ("fast", 1.0, 90, 90), ("middle", 2.0, 20, 40), ("lean", 9.0, 10, 90), ("lean_slow", 12.0, 9.5, 200), ("worst", 13, 95, 300)
+    ("fast", 1.0, 90, 90),
+    ("middle", 2.0, 20, 40),
+    ("lean", 9.0, 10, 90),
+    ("lean_slow", 12.0, 9.5, 200),
+    ("worst", 13, 95, 300),
 )
 
 
@@ -149,7 +155,9 @@ def test_rows_of_a_group():
 
 
 # few values, so that ties are frequent
-costs = st.tuples(st.sampled_from([1.0, 1.04, 1.3, 5.0]), st.sampled_from([1.0, 1.5, 3.0, 60.0]), st.sampled_from([1.0, 2.0]))
+costs = st.tuples(
+    st.sampled_from([1.0, 1.04, 1.3, 5.0]), st.sampled_from([1.0, 1.5, 3.0, 60.0]), st.sampled_from([1.0, 2.0])
+)
 groups = st.lists(costs, min_size=1, max_size=6).map(
     lambda rows: group(*[(f"c{number}", *row) for number, row in enumerate(rows)])
 )
@@ -201,7 +209,12 @@ def test_correct_candidates_have_all_their_origins_and_are_counted():
 
 def selection(*parts: tuple[str, pd.DataFrame, dict[str, str]]) -> pd.DataFrame:
     tables = [
-        select_group(table.assign(task=task, language="python", origin=table["candidate"].map(origin)), PARAMETERS, task, "python")
+        select_group(
+            table.assign(task=task, language="python", origin=table["candidate"].map(origin)),
+            PARAMETERS,
+            task,
+            "python",
+        )
         for task, table, origin in parts
     ]
     return pd.concat(tables, ignore_index=True)

@@ -4,4 +4,11 @@ for (let i = 0; i <= first.length; i++) table[i][0] = i;
 for (let j = 0; j <= second.length; j++) table[0][j] = j;
 for (let i = 1; i <= first.length; i++) {
   for (let j = 1; j <= second.length; j++) {
-    if (first[i - 1] 
+    if (first[i - 1] === second[j - 1]) {
+      table[i][j] = table[i - 1][j - 1];
+    } else {
+      table[i][j] = 1 + Math.min(table[i - 1][j], table[i][j - 1], table[i - 1][j - 1]);
+    }
+  }
+}
+console.log(String(table[first.length][second.length]));

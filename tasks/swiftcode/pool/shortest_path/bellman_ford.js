@@ -8,4 +8,4 @@ for (let round = 1; round < n; round++) {
     if (through < distance[data[i + 1]]) distance[data[i + 1]] = through;
   }
 }
-console.log(distance.slice(1).map((d) => (d 
+console.log(distance.slice(1).map((d) => (d === Infinity ? -1 : d)).join(" "));

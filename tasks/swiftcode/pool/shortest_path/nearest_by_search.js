@@ -10,4 +10,10 @@ for (;;) {
   for (let node = 1; node <= n; node++) {
     if (!visited[node] && distance[node] < (nearest ? distance[nearest] : Infinity)) nearest = node;
   }
-  if (nearest 
+  if (nearest === 0) break;
+  visited[nearest] = true;
+  for (const [end, length] of neighbours[nearest]) {
+    distance[end] = Math.min(distance[end], distance[nearest] + length);
+  }
+}
+console.log(distance.slice(1).map((d) => (d === Infinity ? -1 : d)).join(" "));

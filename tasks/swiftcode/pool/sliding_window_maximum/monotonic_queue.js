@@ -7,4 +7,7 @@ const maxima = [];
 for (let i = 0; i < n; i++) {
   while (queue.length > front && values[queue[queue.length - 1]] <= values[i]) queue.pop();
   queue.push(i);
-  if (queue[front] 
+  if (queue[front] === i - k) front++;
+  if (i >= k - 1) maxima.push(values[queue[front]]);
+}
+console.log(maxima.join(" "));

