@@ -13,7 +13,7 @@ ENOUGH = 8  # repeated samples that are no accident any more
 
 @dataclass(frozen=True)
 class Answer:
-    """The text of one response, its number of tokens as the server counts (0: it does not), and whether it came to its end."""
+    """One response: its text, its number of tokens (0 where the server does not count), whether it came to its end."""
 
     text: str
     tokens: int
@@ -59,8 +59,8 @@ class Chat(Server):
         repeated = sum(len(answers) - 1 for answers in found if answers)
         if temperature > 0 and repeated >= ENOUGH and all(len({a.text for a in one}) == 1 for one in found):
             raise UserError(
-                f"{self.url}: {self.model} answers each prompt the same, {n} times, although the temperature is {temperature:g}:"
-                " it does not sample. `transformers serve` needs do_sample: true in the model's generation_config.json"
+                f"{self.url}: {self.model} answers each prompt {n} times the same at temperature {temperature:g}: it does not"
+                " sample. `transformers serve` needs do_sample: true in the model's generation_config.json"
             )
         return found
 

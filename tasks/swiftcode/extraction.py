@@ -17,7 +17,7 @@ TAGS = {
 LONGEST = 100_000  # characters of a response that is looked at
 MOST_TRIES = 100  # times that a text is parsed in the search for its complete part
 FENCE = re.compile(r"( *)(`{3,}|~{3,})[ \t]*([^\s`{]*)")
-BEGINNING = re.compile(r"(import|from|def|class|async def|@)\b|@")
+BEGINNING = re.compile(r"(import|from|def|class|async def)\b|@")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 HOLDERS = (ast.Module, ast.ClassDef, *FUNCTIONS)
 
@@ -59,13 +59,11 @@ def extract(response: str, language: str, *, entry_point: str | None, given: str
     if language != "python":
         return _program(block.lines) if block else None
     if block is None:
-        lines = _from_definition(text.split("\n"), entry_point) if entry_point else []
+        lines = _complete(_from_definition(text.split("\n"), entry_point), entry_point)
     else:
-        lines = block.lines
-    if block is None or not block.closed:
-        lines = _complete(lines, entry_point)
+        lines = block.lines if block.closed else _complete(block.lines, entry_point)
     source = _program(lines)
-    tree = _parsed(source) if source else None
+    tree = _parse(source)[0] if source else None
     return source if tree is not None and not _bodiless(tree, entry_point) else None
 
 
@@ -74,8 +72,7 @@ def identity(source: str, language: str) -> str:
 
     Python: of its syntax tree without docstrings and positions, so also without comments and layout; the same for all
     versions of Python that read it as the same tree. Other languages: of the stream of tokens, without comments and white
-    space (a preprocessor line is one token). Different programs that look the same are thereby excluded, but for white
-    space in JavaScript that ends a statement.
+    space (a preprocessor line is one token). Line ends that end a statement in JavaScript are white space too.
 
     Raises:
         SyntaxError: Python source that does not parse.
@@ -86,7 +83,7 @@ def identity(source: str, language: str) -> str:
     True
     """
     if language == "python":
-        tree = _parsed(source)
+        tree, _ = _parse(source)
         if tree is None:
             raise SyntaxError("not a Python program")
         parts = _of_tree(tree)
@@ -128,15 +125,15 @@ def _closes(fence: re.Match, opening: re.Match, line: str) -> bool:
     return same and len(fence[1]) <= len(opening[1]) + 3 and not line[fence.end(2) :].strip()
 
 
-def _from_definition(lines: list[str], entry_point: str) -> list[str]:
-    """From the definition of the entry point on, with the definitions and imports before it that parse."""
-    definition = re.compile(rf"(async )?def {re.escape(entry_point)}\b")
-    at = next((i for i, line in enumerate(lines) if definition.match(line)), None)
+def _from_definition(lines: list[str], entry_point: str | None) -> list[str]:
+    """From the definition of the entry point on, with the definitions and imports before it that parse; else []."""
+    definition = re.compile(rf"(async )?def {re.escape(entry_point or '')}\b")
+    at = next((i for i, line in enumerate(lines) if entry_point and definition.match(line)), None)
     if at is None:
         return []
     starts = [i for i, line in enumerate(lines[:at]) if BEGINNING.match(line)][-MOST_TRIES:]
     # a decorator belongs to the definition: it parses with something to decorate only
-    begin = next((i for i in starts if _parsed("\n".join([*lines[i:at], "def _(): pass"])) is not None), at)
+    begin = next((i for i in starts if _parse("\n".join([*lines[i:at], "def _(): pass"]))[0]), at)
     return lines[begin:]
 
 
@@ -149,34 +146,24 @@ def _complete(lines: list[str], entry_point: str | None) -> list[str]:
     for _ in range(MOST_TRIES):
         if n <= 0:
             break
-        text = "\n".join(lines[:n])
-        tree = _parsed(text)
+        tree, error_line = _parse("\n".join(lines[:n]))
         if tree is not None:
             whole = entry_point is None or any(_defines(node, entry_point) for node in tree.body)
             return lines[:n] if whole and not _bodiless(tree, entry_point) else []
-        n = min(n, _first_error(text)) - 1
+        n = min(n, error_line) - 1
     return []
 
 
-def _first_error(text: str) -> int:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except SyntaxError as error:
-        return error.lineno or 0
-    except (ValueError, RecursionError, MemoryError):
-        pass
-    return 0
-
-
-def _parsed(source: str) -> ast.Module | None:
+def _parse(source: str) -> tuple[ast.Module | None, int]:
+    """(syntax tree, 0), or (None, the line that a syntax error names, 0 where Python names none)."""
     try:
         with warnings.catch_warnings():  # of escapes and comparisons in the program
             warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+            return ast.parse(source), 0
+    except SyntaxError as error:
+        return None, error.lineno or 0
+    except (ValueError, RecursionError, MemoryError):
+        return None, 0
 
 
 def _defines(node: ast.stmt, name: str) -> bool:
@@ -218,7 +205,8 @@ def _of_tree(tree: ast.Module) -> list[str]:
             parts.append(f"{type(item).__name__}({','.join(name for name, _ in fields)}")
             todo += [value for _, value in reversed(fields)]
         else:
-            parts.append(f"{type(item).__name__}:{item!r}")
+            # hexadecimal, because Python limits the digits of a decimal number
+            parts.append(f"{type(item).__name__}:{hex(item) if isinstance(item, int) else repr(item)}")
     return parts
 
 

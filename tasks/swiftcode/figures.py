@@ -121,7 +121,7 @@ def speed(metrics: dict[str, dict], results: dict[str, pd.DataFrame], path: Path
             if not len(points):
                 axis.text(0.5, row, "no correct answer to compare", fontsize=8, ha="center", va="center", color="grey",
                           transform=axis.get_yaxis_transform())  # fmt: skip
-        axis.set_yticks(range(len(shown)), [f"{NAMES[g]}\n({values.get(f'{g}.compared') or 0} tasks)" for g in shown])
+        axis.set_yticks(range(len(shown)), [f"{NAMES[g]}\n({_tasks(values[f'{g}.compared'], '')})" for g in shown])
         axis.set_ylim(len(shown) - 0.4, -0.6)
         _ratio_axis(axis, np.concatenate([*drawn, [values.get("noise.factor") or 1.0]]))
         axis.set_title(f"{name}: {_tasks(values['data.tasks'])} in {values['data.languages']}")
@@ -165,9 +165,9 @@ def differences(metrics: dict[str, dict], path: Path, confidence: float) -> None
         _ratio_axis(right, ends[np.isfinite(ends)])
         right.set_title(f"{name}: cost on the tasks that both solve")
         right.set_xlabel("ratio of net costs (below 1: the first is better)")
-        words = [f"{NAMES[a]}\nminus {NAMES[b]}" for a, b in pairs]
+        words = [f"{NAMES[a]}\nagainst {NAMES[b]}" for a, b in pairs]
         left.set_yticks(rows, words)
-        right.set_yticks(rows, [f"{values[f'pair.{a}.{b}.overlap']} tasks" for a, b in pairs])
+        right.set_yticks(rows, [_tasks(values[f"pair.{a}.{b}.overlap"], "") for a, b in pairs])
         for axis in (left, right):
             axis.set_ylim(len(pairs) - 0.4, -0.6)
             axis.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -261,7 +261,7 @@ def memory(name: str, table: pd.DataFrame, groups: list[tuple[str, str]], cost: 
         axis.plot(chosen["time"], chosen["memory_mb"], "o", mfc="none", mec="black", ms=11)
         tied = group.loc[group["tied"], "time"]
         axis.axvspan(tied.min() / 1.02, tied.max() * 1.02, color="grey", alpha=0.2, lw=0)
-        axis.set_xscale("log")
+        _time_axis(axis, group["time"].min() / 1.6, group["time"].max() * 1.6)
         axis.set_title(f"{key[0]} ({key[1]})", fontsize=9)
         axis.set_xlabel(UNITS[cost])
         axis.set_ylabel("net peak memory (MB)")
@@ -352,9 +352,20 @@ def _ratio_axis(axis, values: np.ndarray) -> None:
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
 
 
+def _time_axis(axis, low: float, high: float) -> None:
+    """Logarithmic, with plain numbers also where less than a decade is shown."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_xscale("log")
+    axis.set_xlim(low, high)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 100 else (1,)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def _values(metrics: dict, keys: list[str]) -> np.ndarray:
     return np.array([np.nan if metrics.get(key) is None else metrics[key] for key in keys])
 
 
-def _tasks(number: int) -> str:
-    return f"{number} test task{'' if number == 1 else 's'}"
+def _tasks(number: int, which: str = "test ") -> str:
+    return f"{number} {which}task{'' if number == 1 else 's'}"

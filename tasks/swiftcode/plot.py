@@ -64,6 +64,7 @@ def _evidence(parameters: Parameters, name: str, folder: Path, metrics: dict):
     measured = pd.concat([read_table(file, MEASUREMENTS) for file in files], ignore_index=True)
     return Evidence(
         metrics=metrics,
+        dropped=read_json(folder / "dropped.json"),
         margins=read_json(folder / "margins.json"),
         arms={arm: read_json(folder / "models" / arm / "arm.json") for arm in parameters.arms},
         selection=table,

@@ -32,7 +32,7 @@ def select(
         raise stage.UserError(f"{measurements}: not of the correct candidates of {samples}; measure again")
     if not len(table):
         raise stage.UserError(f"{measurements}: no correct candidate of a training task was measured; nothing to learn")
-    groups = table.groupby(["task", "language"], sort=True)
+    groups = table.groupby(["task", "language"])
     selection = pd.concat([select_group(group, parameters, *key) for key, group in groups], ignore_index=True)
     write_table(out, selection, SELECTION)
     found = {

@@ -25,12 +25,13 @@ PARAMETERS_OF = {"smollm2": "SmolLM2-135M-Instruct, 135 million parameters"}
 class Evidence:
     """What one data set's part of the text is made of.
 
-    `margins`: of the stage `select`; `arms`: ``arm.json`` by arm; `selection`: SELECTION; `memory_groups`: the (task,
-    language) in which memory decides; `runs`: of `runs`; `model`, `generate`, `answers`: the data set's parameters, `model`
-    the name of its fetched base model, or None.
+    `dropped` and `margins`: of the stages `gather` and `select`; `arms`: ``arm.json`` by arm; `selection`: SELECTION;
+    `memory_groups`: the (task, language) in which memory decides; `runs`: of `runs`; `model`, `generate`, `answers`: the
+    data set's parameters, `model` the name of its fetched base model, or None.
     """
 
     metrics: dict
+    dropped: dict
     margins: dict
     arms: dict[str, dict]
     selection: pd.DataFrame
@@ -166,8 +167,10 @@ def _run(one: Evidence) -> str:
     kinds = "adapters" if next(iter(arms.values()))["adapter"] else "the whole model"
     tokens = ", ".join(f"{arm} {about['tokens']['response']}" for arm, about in arms.items())
     drawn = one.answers.samples + one.answers.greedy
+    reasons = ", ".join(f"{reason} {len(tasks)}" for reason, tasks in one.dropped["dropped"].items())
     return (
-        f"candidates from {' and '.join(sources)}: {one.margins['candidates']} distinct correct programs of "
+        f"{one.dropped['kept']} of {_tasks(one.dropped['read'])} were kept{f' (left out: {reasons})' if reasons else ''}. "
+        f"Candidates from {' and '.join(sources)}: {one.margins['candidates']} distinct correct programs of "
         f"{one.margins['groups']} training tasks and languages, selected by the rule {one.margins['rule']}. Base: "
         f"`{next(iter(arms.values()))['base']}`{known}. Arms: {', '.join(arms)}, {kinds} trained on {counts['used']} "
         f"examples in {counts['steps']} steps; the same tasks, prompts and order for all, response tokens of one pass: "

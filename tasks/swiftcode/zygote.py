@@ -6,34 +6,41 @@ the box shows nothing else of the project. What it says to the supervisor are co
 through pipes that the supervisor reads as untrusted bytes.
 """
 
-import array
-import ctypes
-import gc
-import io
-import json
+from __future__ import annotations
+
+import atexit
 import os
-import resource
-import select
-import signal
-import socket
 import struct
 import sys
+import threading
 import types
-import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import values  # noqa: E402
 
 del sys.path[0]
 
-# What programs use most: a fork has them already. Nothing here starts a thread.
-import atexit, bisect, collections, copy, dataclasses, datetime, decimal, fractions, functools, heapq, itertools, math, operator, queue, random, re, statistics, string, threading, typing  # noqa: E401, F401, I001, E501  # isort: skip
-
 NOBODY = 65534
 SOCKET, RESULT = 3, 4
 LARGEST_ARTIFACT = 64 << 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG = 4, 36, 1
-LIBC = ctypes.CDLL(None, use_errno=True)
+
+if sys.argv[1:2] == ["serve"]:  # not where one function runs alone: what it does not need would be counted
+    import ctypes
+    import gc
+    import io
+    import json
+    import resource
+    import select
+    import signal
+    import socket
+    import zipfile
+
+    # What programs use most: a fork has them already. Nothing here starts a thread.
+    import bisect, collections, copy, dataclasses, datetime, decimal, fractions, functools, heapq, itertools, math  # noqa: E401, F401, I001  # isort: skip
+    import operator, queue, random, re, statistics, string, typing  # noqa: E401, F401, I001  # isort: skip
+
+    LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def main(descriptor: int) -> None:

@@ -26,6 +26,7 @@ SECTIONS = {
     "answers": {"small": {"samples": 4}},
     "evaluate": {"k": [1, 2], "n_resamples": 200},
 }
+DROPPED = {"read": 19, "kept": 16, "dropped": {"duplicate": [{}, {}], "risky": [{}]}, "solutions_dropped": []}
 SHARES = {"base": 0.3, "random-correct": 0.6, "fastest": 0.7, "slowest": 0.5}  # of answers that are correct
 FASTEST = {
     "base": 0.5,
@@ -119,6 +120,7 @@ def write(name: str = "small", arms=ARMS, **changes) -> None:
     metrics, results, measured = evaluated(generators=("base", *arms), **changes)
     write_json(Path("metrics") / f"{name}.json", metrics)
     write_json(folder / "margins.json", margins)
+    write_json(folder / "dropped.json", DROPPED)
     write_table(folder / "selection.parquet", table, SELECTION)
     write_table(folder / "measurements.parquet", trained, MEASUREMENTS)
     write_table(folder / "answers/measurements.parquet", measured, MEASUREMENTS)

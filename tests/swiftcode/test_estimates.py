@@ -115,7 +115,7 @@ def test_a_candidate_with_a_failed_run_has_no_costs_and_is_counted():
     rows.loc[(rows["candidate"] == "b") & (rows["task"] == "t") & (rows["round"] == 1), "verdict"] = "time_limit"
     rows.loc[rows["task"] == "u", ["verdict", "cpu_s"]] = ["memory_limit", 0.0]
     assert estimated(rows).index.tolist() == [("t", "a", 0)]
-    assert failed(rows).values.tolist() == [["t", "python", "b"], ["u", "python", "b"]]
+    assert failed(rows.iloc[::-1]).values.tolist() == [["t", "python", "b"], ["u", "python", "b"]]
 
 
 def test_copies_are_costs_of_their_own_and_never_the_group_s_least():
@@ -198,6 +198,13 @@ def test_chunks_change_nothing_and_the_seed_does(monkeypatch):
     assert not costs(noisy(), seed=2, n_resamples=50).equals(expected)
     monkeypatch.setattr(estimates, "CHUNK_CELLS", 300)
     pd.testing.assert_frame_equal(costs(noisy(), seed=1, n_resamples=50), expected)
+
+
+def test_groups_draw_rounds_of_their_own():
+    times = np.random.default_rng(3).uniform(0.1, 0.2, 5)
+    found = costs(table(*([*baseline(task, 5), *runs(task, "a", times)] for task in "tu")), seed=1, n_resamples=20)
+    assert found["time"].nunique() == 1
+    assert found["time_low"].nunique() == 2
 
 
 def test_without_resamples_there_are_no_intervals():

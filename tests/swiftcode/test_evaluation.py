@@ -105,6 +105,14 @@ def test_scores_of_the_peers(found):
     assert found["fastest.beyond"] == pytest.approx(((1 + 2 / 3) / 4 + 1 / 4) / 2, rel=1e-5)
 
 
+def test_dps_does_not_tell_times_within_the_tie_band_apart():
+    times = {**TIMES, "t": {**TIMES["t"], "t_mine": 0.104}}
+    given = {"base": {"t": ["t_mine"] * 2, "u": [None] * 2, "v": [None] * 2}}
+    results = gathered(given, times)
+    assert evaluated(results, ["base"])["base.dps"] == 100
+    assert evaluated(results, ["base"], Evaluate(k=[1], tie=0.01))["base.dps"] == 50
+
+
 def test_pairs_are_compared_on_the_units_that_both_solve(found):
     where = "pair.fastest.base"
     assert found[f"{where}.pass.1"] == pytest.approx(2.5 / 3 - 0.5, rel=1e-5)

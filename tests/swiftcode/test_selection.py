@@ -91,6 +91,8 @@ def test_product_and_weighted_do_not_tell_small_memories_apart():
     for rule in ("product", "weighted"):
         assert choose(found, rule, PARAMETERS) == ["fast"]
         assert choose(found, rule, Select(memory_tie_mb=0.0)) == ["slow"]
+    assert choose(found, "product", Select(memory_tie_mb=0.0, weight=0.9)) == ["slow"]
+    assert choose(found, "weighted", Select(memory_tie_mb=0.0, weight=0.9)) == ["fast"]
 
 
 def test_time_and_tmu_follow_the_estimate_without_a_tie_band():
@@ -120,9 +122,12 @@ def test_the_slowest_and_of_equals_the_one_that_lexi_likes_least():
 
 
 def test_every_candidate_is_as_likely_the_random_one():
-    found = Counter(random_correct(DISAGREEING, 1, f"task{number}", "python") for number in range(1000))
+    drawn = [random_correct(DISAGREEING, 1, f"task{number}", "python") for number in range(1000)]
+    found = Counter(drawn)
     assert sorted(found) == sorted(DISAGREEING["candidate"])
     assert min(found.values()) > 150
+    backwards = [random_correct(DISAGREEING[::-1], 1, f"task{number}", "python") for number in range(1000)]
+    assert backwards == drawn
     drawn = [[random_correct(DISAGREEING, seed, "t", lang) for seed in range(50)] for lang in ("python", "cpp")]
     assert drawn[0] != drawn[1]
 

@@ -1,0 +1,114 @@
+"""Values as text: round trips of all plain data, and objects that lie about themselves."""
+
+import collections
+import enum
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.swiftcode import values
+
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary(), st.complex_numbers(allow_nan=False)
+)
+HASHABLE = st.one_of(st.integers(), st.text(), st.tuples(st.integers(), st.text()), st.booleans())
+DATA = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner), st.lists(inner).map(tuple), st.dictionaries(HASHABLE, inner), st.sets(HASHABLE), st.frozensets(HASHABLE)
+    ),
+    max_leaves=20,
+)
+
+
+def same(a, b) -> bool:
+    """Equal and of the same types, but that frozen sets come back as sets."""
+    if isinstance(b, frozenset):
+        return a == set(b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    return a == b and (not isinstance(a, float) or math.copysign(1, a) == math.copysign(1, b))
+
+
+@given(DATA)
+def test_plain_data_come_back_as_they_were(value):
+    assert same(values.loads(values.dumps(value)), value)
+
+
+def test_nan_and_the_largest_integers():
+    assert math.isnan(values.loads(values.dumps(float("nan"))))
+    assert values.loads(values.dumps(7**20000)) == 7**20000
+    assert values.loads(values.dumps(-(2**53))) == -(2**53)
+
+
+@pytest.mark.parametrize("value", [{"$tuple": [1]}, {"$": 2}, {"$int": "x", "b": 1}, [{"$other": "list"}]])
+def test_dictionaries_that_look_like_marks_are_dictionaries(value):
+    assert values.loads(values.dumps(value)) == value
+
+
+class Liar(int):
+    def __eq__(self, other):
+        return True
+
+    def __repr__(self):
+        return "6"
+
+    __hash__ = int.__hash__
+
+
+class Color(enum.IntEnum):
+    RED = 3
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Liar(42), 42),
+        (Color.RED, 3),
+        (collections.Counter("aab"), {"a": 2, "b": 1}),
+        (collections.OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
+        (collections.namedtuple("P", "x y")(1, 2), (1, 2)),
+        (bytearray(b"ab"), b"ab"),
+        (np.int64(5), 5),
+        (np.float32(0.5), 0.5),
+        (np.array([[1, 2]]), [[1, 2]]),
+        (np.bool_(True), True),
+    ],
+)
+def test_what_is_made_of_plain_data_is_read_as_that(value, plain):
+    found = values.loads(values.dumps(value))
+    assert type(found) is type(plain)
+    assert found == plain
+
+
+@pytest.mark.parametrize("value", [object(), (x for x in []), len, range(3), type, np.array([object()])])
+def test_other_things_equal_nothing(value):
+    found = values.loads(values.dumps(value))
+    assert isinstance(found, values.Other)
+    assert not (found == found)
+    assert found != str(found)
+
+
+def test_a_limit_ends_the_writing():
+    with pytest.raises(values.TooLarge):
+        values.dumps(list(range(1000)), 1000)
+    assert values.loads(values.dumps(list(range(100)), 1000)) == list(range(100))
+
+
+def test_a_circle_is_no_plain_data():
+    circle: list = []
+    circle.append(circle)
+    assert "nested too deeply" in values.dumps(circle)
+
+
+@pytest.mark.parametrize("text", ["NaN", "{", '{"$int": 3}', '{"$no": 1}', '{"$dict": [1]}', "[" * 100_000, '{"$float": []}'])
+def test_texts_that_nobody_wrote_are_refused(text):
+    with pytest.raises(ValueError, match=r".+"):
+        values.loads(text)
