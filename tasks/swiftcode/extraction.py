@@ -34,8 +34,8 @@ class Block:
 def extract(response: str, language: str, *, entry_point: str | None, given: str = "") -> str | None:
     """The program in a response, ending with a line break; None where there is none.
 
-    The first fenced block of the language, else the first block of all. Of Python without any fence: from the definition
-    of the entry point on, with the imports and definitions before it. What follows the closing fence is no part of it.
+    The first fenced block of the language, else the first block of all. Of Python that begins without a fence: from the
+    definition of the entry point on, with the imports and definitions before it. What follows the closing fence is no part of it.
     Where the closing fence lacks, a Python program is cut after the last line up to which it is complete and has the entry
     point; nothing is cut or mended within a closed block. Python must parse, and its entry point, where it is defined, must
     have a body beside the docstring. Other languages are left to their compilers.
@@ -58,8 +58,9 @@ def extract(response: str, language: str, *, entry_point: str | None, given: str
     block = next((b for b in blocks if b.tag in TAGS[language]), blocks[0] if blocks else None)
     if language != "python":
         return _program(block.lines) if block else None
-    if block is None:
-        lines = _complete(_from_definition(text.split("\n"), entry_point), entry_point)
+    bare = _from_definition(text.split("\n"), entry_point)
+    if bare or block is None:
+        lines = _complete(bare, entry_point)
     else:
         lines = block.lines if block.closed else _complete(block.lines, entry_point)
     source = _program(lines)
@@ -126,9 +127,10 @@ def _closes(fence: re.Match, opening: re.Match, line: str) -> bool:
 
 
 def _from_definition(lines: list[str], entry_point: str | None) -> list[str]:
-    """From the definition of the entry point on, with the definitions and imports before it that parse; else []."""
+    """From the entry point's definition before any fence on, with the definitions and imports before it that parse; or []."""
     definition = re.compile(rf"(async )?def {re.escape(entry_point or '')}\b")
-    at = next((i for i, line in enumerate(lines) if entry_point and definition.match(line)), None)
+    n_bare = next((i for i, line in enumerate(lines) if FENCE.match(line)), len(lines))
+    at = next((i for i, line in enumerate(lines[:n_bare]) if entry_point and definition.match(line)), None)
     if at is None:
         return []
     starts = [i for i, line in enumerate(lines[:at]) if BEGINNING.match(line)][-MOST_TRIES:]

@@ -107,7 +107,7 @@ def syntax_fault(source: str) -> str | None:
     try:
         parsed(source)
     except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
+        return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
     except (ValueError, RecursionError, MemoryError) as error:  # NUL characters; nested too deeply
         return str(error) or "nested too deeply"
     return None

@@ -30,6 +30,7 @@ EMPTY = {
     "java": "public class Main { public static void main(String[] a) {} }\n",
     "rust": "fn main() {}\n",
 }
+HEADROOM = 3  # limit over the time of a trial: a run in a bad moment takes longer
 SMALLER = 8  # instructions are counted on inputs so many times smaller: valgrind is slow
 
 
@@ -125,10 +126,11 @@ class _Group:
             if used is None:
                 break
             trials = self._trials(used)
-            if best is not None and not all(v.verdict == "accepted" for v in trials.values()):
+            slowest = max(v.cpu_s for v in trials.values())
+            failed = any(v.verdict != "accepted" for v in trials.values())
+            if best is not None and (failed or slowest > self.limits.cpu_s / HEADROOM):
                 break  # one size too far
             best = used, trials
-            slowest = max((v.cpu_s for v in trials.values()), default=0.0)
             if slowest >= self.measure.target_s[0] or self.measure.cost == "instructions":
                 break
             size *= 2

@@ -53,9 +53,13 @@ def _recorded_calls(entry_point, check, most):
 
     scope[entry_point] = recorder
     try:
-        exec(check, scope)
+        exec(compile(check, "<tests>", "exec"), scope)
     except BaseException as error:
-        return [calls, f"{type(error).__name__} {error.args!r}"[:200]]
+        line, trace = None, error.__traceback__
+        while trace is not None:
+            line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == "<tests>" else line
+            trace = trace.tb_next
+        return [calls, f"tests: line {line}: {type(error).__name__} {error.args!r}"[:200]]
     return [calls, None]
 """
 

@@ -14,7 +14,10 @@ shared_folder = partial(common.shared_folder, name="swiftcode")
 @pytest.fixture(autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test judges and measures anew, but programs that were compiled stay compiled for the session."""
-    folder = tmp_path_factory.getbasetemp() / "cache"
+    compiled = tmp_path_factory.getbasetemp() / "programs"
+    compiled.mkdir(exist_ok=True)
+    folder = tmp_path_factory.mktemp("cache")
+    (folder / "programs").symlink_to(compiled)
     monkeypatch.setenv("METHODWORKS_CACHE", str(folder))
 
 

@@ -47,7 +47,7 @@ def test_the_size_grows_until_the_slowest_takes_long_enough_and_all_take_turns()
     (size,) = {row["size"] for row in rows}
     assert size > 20_000
     assert size % 20_000 == 0
-    assert max(times(rows, "slow")) >= 0.02  # .03 in the trial that ended the search
+    assert max(times(rows, "slow")) >= 0.01  # .03 in the trial that ended the search, perhaps a slow one
     assert len(times(rows, "slow")) == len(times(rows, "fast")) == len(times(rows, BASELINE)) == 3
     assert len(times(rows, "slow", copy=1)) == 3  # the reference once more: what is noise
     assert statistics.median(times(rows, "slow")) > 3 * statistics.median(times(rows, "fast"))

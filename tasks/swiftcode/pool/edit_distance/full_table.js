@@ -3,11 +3,13 @@ const table = Array.from({ length: first.length + 1 }, () => new Array(second.le
 for (let i = 0; i <= first.length; i++) table[i][0] = i;
 for (let j = 0; j <= second.length; j++) table[0][j] = j;
 for (let i = 1; i <= first.length; i++) {
+  const above = table[i - 1];
+  const row = table[i];
   for (let j = 1; j <= second.length; j++) {
     if (first[i - 1] === second[j - 1]) {
-      table[i][j] = table[i - 1][j - 1];
+      row[j] = above[j - 1];
     } else {
-      table[i][j] = 1 + Math.min(table[i - 1][j], table[i][j - 1], table[i - 1][j - 1]);
+      row[j] = 1 + Math.min(above[j], row[j - 1], above[j - 1]);
     }
   }
 }

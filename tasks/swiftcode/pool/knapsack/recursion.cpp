@@ -1,20 +1,20 @@
 #include <algorithm>
 #include <iostream>
-#include <map>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 int n, capacity;
 std::vector<int> weights, values;
-std::map<std::pair<int, int>, long long> known;
+std::unordered_map<long long, long long> known;
 
 long long best(int i, int room) {
     if (i == n) return 0;
-    auto found = known.find({i, room});
+    long long key = i * (capacity + 1LL) + room;
+    auto found = known.find(key);
     if (found != known.end()) return found->second;
     long long result = best(i + 1, room);
     if (weights[i] <= room) result = std::max(result, values[i] + best(i + 1, room - weights[i]));
-    return known[{i, room}] = result;
+    return known[key] = result;
 }
 
 int main() {

@@ -15,7 +15,7 @@ int main() {
         neighbours[start].push_back({end, length});
     }
     std::vector<long long> distance(n + 1, infinity);
-    std::vector<bool> visited(n + 1);
+    std::vector<char> visited(n + 1);
     distance[1] = 0;
     while (true) {
         int nearest = 0;
