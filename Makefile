@@ -46,10 +46,11 @@ study: env
 	METHODWORKS_WORKERS=$(WORKERS) $(PY) -m tasks.$(or $(METHOD),label_completion).study $(DATA) \
 	  --out reports/$(or $(METHOD),label_completion)/study
 
-# Debian packages that the project needs on a bare machine.
+# Debian packages that the project needs on a bare machine: Python and git; compilers and runtimes of SwiftCode's programs
+# (without one of them, programs in its language are refused by name).
 system-deps:
-	command -v git && $(PYTHON) -c 'import venv, ensurepip' || \
-	  { apt-get update -qq && apt-get install -y -qq git make python3 python3-venv; }
+	command -v git && $(PYTHON) -c 'import venv, ensurepip' && command -v g++ && command -v node && command -v valgrind || \
+	  { apt-get update -qq && apt-get install -y -qq git make python3 python3-venv g++ nodejs valgrind; }
 
 clean:
 	rm -rf $(VENV) .prefect .pytest_cache .ruff_cache .hypothesis

@@ -4,6 +4,7 @@ Version 2 where its controllers are there, else version 1; of version 1 systems 
 which many mount beside it, still counts CPU time in microseconds.
 """
 
+import contextlib
 import itertools
 import os
 import time
@@ -50,6 +51,8 @@ def places() -> Places:
             folder = mounts[controller] / paths.get(controller, "/").lstrip("/")
             if _can_make(folder):
                 found[purpose], version[purpose] = folder, 1
+    for folder in set(found.values()):
+        _sweep(folder)
     return Places(found.get("memory"), found.get("pids"), found.get("cpu"), version)
 
 
@@ -100,6 +103,15 @@ def _can_make(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the empty groups that a supervisor left when it was killed."""
+    for left in folder.glob("methodworks-*-*"):
+        owner = left.name.split("-")[1]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            with contextlib.suppress(OSError):
+                left.rmdir()
 
 
 class Group:

@@ -35,7 +35,7 @@ def extract(response: str, language: str, *, entry_point: str | None, given: str
     """The program in a response, ending with a line break; None where there is none.
 
     The first fenced block of the language, else the first block of all. Of Python that begins without a fence: from the
-    definition of the entry point on, with the imports and definitions before it. What follows the closing fence is no part of it.
+    definition of the entry point on, with the imports and definitions before it. What follows the closing fence is left out.
     Where the closing fence lacks, a Python program is cut after the last line up to which it is complete and has the entry
     point; nothing is cut or mended within a closed block. Python must parse, and its entry point, where it is defined, must
     have a body beside the docstring. Other languages are left to their compilers.
@@ -217,7 +217,8 @@ COMMON = r"""
   | (?P<space> \s+ )
   | (?P<text> "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])' | '\\[^'\n]*' )
   | (?P<word> [\w$]+ )
-  | (?P<sign> [-+*%&|^<>=!~?:.]+ | . )
+  | (?P<sign> >>>= | <=> | \.\.[.=] | >>> | [=!]== | (?:<<|>>|\*\*|&&|\|\||\?\?)=? | \+\+ | -- | [-=]> | :: | \?\. | \.\.
+            | [-+*/%&|^<>=!]= | . )
 """
 FIRST = {  # what the language has beside, tried first
     "cpp": r'(?P<raw> R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)" ) | (?P<line> ^[ \t]*\#(?:\\\n|[^\n])* ) | ',

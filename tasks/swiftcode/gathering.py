@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.stage import UserError
-from tasks.swiftcode import humaneval, ownfile, pool, sandbox, values
+from tasks.swiftcode import folders, humaneval, ownfile, sandbox, values
 from tasks.swiftcode.filters import contaminated, divide, duplicates, unfit
 from tasks.swiftcode.inputs import generator_faults
 from tasks.swiftcode.params import Gather
@@ -19,7 +19,7 @@ def read(parameters: Gather, path: Path) -> tuple[list[Task], list[ownfile.Unusa
     """Tasks of a pool, a package or an own file, and rows that are none. Raises UserError as their readers do."""
     if parameters.source == "file":
         return ownfile.read(path)
-    return (pool.read(path) if parameters.source == "pool" else humaneval.read(path)), []
+    return (folders.read(path) if parameters.source == "pool" else humaneval.read(path)), []
 
 
 class Gathering:
@@ -41,7 +41,6 @@ class Gathering:
             UserError: something is to be dropped of a pool, no task is left for a split, or the sandbox fails.
         """
         self._drop((task, *fault) for task in self.tasks if (fault := unfit(task)) is not None)
-        self._drop((task, "duplicate", f"of {kept.task} ({kept.where})") for task, kept in duplicates(self.tasks))
         self._record()
         self._drop(
             (task, "too_few_tests", f"{len(task.tests)}; {self.parameters.min_tests} are needed")
@@ -50,6 +49,8 @@ class Gathering:
         )
         self._try_generators()
         self._validate()
+        # only now, so that of equal tasks one is kept whose reference is right
+        self._drop((task, "duplicate", f"of {kept.task} ({kept.where})") for task, kept in duplicates(self.tasks))
         splits = divide(self.tasks, self.parameters.test, self.parameters.seed)
         self.tasks = [replace(task, split=splits[task.task]) for task in self.tasks]
         train, test = ([task for task in self.tasks if task.split == split] for split in SPLITS)
@@ -93,16 +94,16 @@ class Gathering:
             if found.verdict != "accepted":
                 if self.parameters.source == "pool":
                     raise UserError(f"{place}: {found.verdict}: {found.message}; solutions of a pool must be right")
-                failed.setdefault(task.task, []).append((solution, found))
+                failed.setdefault(task.where, []).append((solution, found))
         self._drop(
             (task, "reference_fails", f"{solution.language} solution {solution.name}: {found.verdict}: {found.message}")
             for task in self.tasks
-            for solution, found in failed.get(task.task, [])
+            for solution, found in failed.get(task.where, [])
             if solution in task.references()
         )
         for position, task in enumerate(self.tasks):
-            wrong = [solution for solution, _ in failed.get(task.task, [])]
-            for solution, found in failed.get(task.task, []):
+            wrong = [solution for solution, _ in failed.get(task.where, [])]
+            for solution, found in failed.get(task.where, []):
                 about = {"task": task.task, "language": solution.language, "name": solution.name}
                 self.solutions_dropped.append(about | {"verdict": found.verdict, "why": found.message})
             self.tasks[position] = replace(task, solutions=tuple(s for s in task.solutions if s not in wrong))

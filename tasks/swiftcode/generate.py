@@ -33,7 +33,7 @@ def generate(parameters: Generate, dataset: str, base: Path, tasks: Path, soluti
         if not folder.is_dir():
             raise UserError(f"{key}.generators.{name}.path: {folder}: there is no such folder")
     table = read_tasks(tasks)
-    asked = questions(table[table["split"] == "train"], parameters.languages)
+    asked = questions(table[(table["split"] == "train") & table["kind"].isin(parameters.kinds)], parameters.languages)
     parts = [known(read_table(solutions, SOLUTIONS))]
     device = settle(parameters.sampling.device, parameters.sampling.threads)
     for name, generator in sorted(parameters.generators.items()):

@@ -1,6 +1,6 @@
 """Rows of SAMPLES: known solutions, and the answers of models to tasks, with the programs in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -114,8 +114,7 @@ def _from_folder(
         prompts,
         _keys(asked, hint),
         n,
-        # of a block that is already open, the next fence is the end
-        end=[*ends, *_fences(model.tokenizer)] if parameters.prefill else ends,
+        end=[*ends, *fences(model.tokenizer)] if parameters.prefill else ends,
         max_new_tokens=parameters.max_new_tokens,
         seed=parameters.seed,
         temperature=temperature,
@@ -155,11 +154,10 @@ def _keys(asked: Sequence[Question], hint: bool) -> list[str]:
     return [f"{q.key}\n{'hint' if hint else ''}" for q in asked]
 
 
-def _fences(tokenizer) -> Iterator[int]:
-    """Tokens that begin with a fence, with or without a blank before it."""
-    for number in sorted(tokenizer.get_vocab().values()):
-        if tokenizer.decode([number]).strip().startswith(FENCE):
-            yield number
+def fences(tokenizer) -> list[int]:
+    """Tokens that begin with a fence, with or without a blank before it: the end of a block that is open."""
+    numbers = sorted(tokenizer.get_vocab().values())
+    return [number for number in numbers if tokenizer.decode([number]).strip().startswith(FENCE)]
 
 
 def _row(question: Question, generator: str, number: int, hint: bool, response: Response) -> dict:

@@ -131,7 +131,7 @@ class _Group:
             if best is not None and (failed or slowest > self.limits.cpu_s / HEADROOM):
                 break  # one size too far
             best = used, trials
-            if slowest >= self.measure.target_s[0] or self.measure.cost == "instructions":
+            if slowest >= self.measure.target_s or self.measure.cost == "instructions":
                 break
             size *= 2
         if best is None:  # the task's own tests are all there is

@@ -93,7 +93,7 @@ def _from_instruction(row: Instruction, where: str, place: str) -> Task | Unusab
             return Unusable(name, place, "does_not_parse", f"{what}: {fault}")
     if not any(isinstance(node, ast.Assert) for node in ast.walk(parsed(check))):
         return Unusable(name, place, "too_few_tests", "there is no assertion")
-    entry_point = tested_function(check, row.output)
+    entry_point = asserted_function(check, row.output)
     if entry_point is None:
         return Unusable(name, place, "not_a_function", "the tests call no function of the output")
     return Task(
@@ -107,10 +107,10 @@ def _from_instruction(row: Instruction, where: str, place: str) -> Task | Unusab
     )
 
 
-def tested_function(check: str, source: str) -> str | None:
+def asserted_function(check: str, source: str) -> str | None:
     """The function of `source` that the assertions call: the one in most of them, of several the last that is defined.
 
-    >>> tested_function("assert f(g(1)) == 2; assert f(3) == 4", "def g(x): return x\\ndef f(x): return x + 1")
+    >>> asserted_function("assert f(g(1)) == 2; assert f(3) == 4", "def g(x): return x\\ndef f(x): return x + 1")
     'f'
     """
     defined = functions(source)

@@ -92,6 +92,9 @@ class Generate(Section):
     """Candidates of the training tasks."""
 
     generators: dict[Name, Generator] = Field({}, description="models by name; none: known solutions only")
+    kinds: Annotated[list[Literal["function", "stdio"]], Distinct] = Field(
+        ["function"], min_length=1, description="tasks that models are asked; whole programs are beyond small ones"
+    )
     languages: Annotated[list[Literal[LANGUAGES]], Distinct] = Field(["python"], min_length=1)
     sampling: Sampling = Sampling()
 
@@ -110,8 +113,8 @@ class Measure(Section):
         "cpu", description="CPU seconds, or valgrind's instruction counts: slow, but the same in every run"
     )
     rounds: int = Field(5, ge=1, le=1000, description="runs a candidate; of instructions always one")
-    target_s: list[Annotated[float, Field(gt=0, le=600)]] = Field(
-        [0.1, 0.5], min_length=2, max_length=2, description="CPU s that the slowest correct candidate should take"
+    target_s: float = Field(
+        0.1, gt=0, le=600, description="CPU s that the slowest correct candidate should take at least: its input grows"
     )
     max_doublings: int = Field(24, ge=0, le=60, description="of the input's size in the search for that")
     limits: Limits = Limits(cpu_s=10.0, wall_s=60.0)
@@ -144,6 +147,9 @@ class Lora(Section):
 class Finetune(Section):
     """Training of one arm on its selected programs."""
 
+    kinds: Annotated[list[Literal["function", "stdio"]], Distinct] = Field(
+        ["function"], min_length=1, description="tasks that are trained on, as those that are answered later"
+    )
     languages: Annotated[list[Literal[LANGUAGES]], Distinct] = Field(["python"], min_length=1)
     epochs: int = Field(3, ge=1, le=1000)
     batch: int = Field(4, ge=1, le=65536)
@@ -151,6 +157,7 @@ class Finetune(Section):
     warmup: float = Field(0.03, ge=0, lt=1, description="share of the steps")
     final: float = Field(0.1, ge=0, le=1, description="last learning rate, as a share of the peak")
     max_tokens: int = Field(2048, ge=8, description="longer examples are left out of every arm and counted")
+    prefill: bool = Field(True, description="examples begin with the code that is given, as the answers do")
     lora: Lora | None = Field(Lora(), description="adapters only; null: the whole model")
     seed: Seed = 1
     device: Device = "cpu"
@@ -193,6 +200,9 @@ class Parameters(Section):
             for name in named:
                 if name not in self.datasets:
                     raise ValueError(f"{section}: {name} must stand under datasets too, or is made for nothing")
+        for name in self.datasets:
+            if self.finetune[name].prefill != self.answers[name].prefill:
+                raise ValueError(f"finetune.{name}.prefill and answers.{name}.prefill differ; training must look like answering")
         for name in self.models:
             if name not in self.datasets:
                 raise ValueError(f"models: {name} must stand under datasets too, or is made for nothing")

@@ -60,7 +60,7 @@ def _evidence(parameters: Parameters, name: str, folder: Path, metrics: dict):
 
     select = parameters.select
     table = read_table(folder / "selection.parquet", SELECTION)
-    files = (folder / "measurements.parquet", folder / "answers/measurements.parquet")
+    files = [folder / "measurements" / f"{split}.parquet" for split in ("train", "test")]
     measured = pd.concat([read_table(file, MEASUREMENTS) for file in files], ignore_index=True)
     return Evidence(
         metrics=metrics,

@@ -52,7 +52,7 @@ def runs(measurements: pd.DataFrame) -> dict:
     return {
         "runs": len(measurements),
         "machines": sorted(set(measurements["machine"].astype(str))),
-        "calibration": (float(calibration.min()), float(calibration.min())) if len(calibration) else None,
+        "calibration": (float(calibration.min()), float(calibration.max())) if len(calibration) else None,
         "waited": float(measurements["waited_s"].sum() / max(measurements["wall_s"].sum(), 1e-9)),
     }
 

@@ -113,7 +113,7 @@ def arm(name: str) -> dict:
 def write(name: str = "small", arms=ARMS, **changes) -> None:
     """All that the stage `plot` reads of a data set, below data/ and metrics/."""
     folder = Path("data", name)
-    for inner in ("answers", *(f"models/{one}" for one in arms)):
+    for inner in ("measurements", *(f"models/{one}" for one in arms)):
         (folder / inner).mkdir(parents=True, exist_ok=True)
     Path("metrics").mkdir(exist_ok=True)
     table, margins, trained = selection(changes.get("seed", 0))
@@ -122,8 +122,8 @@ def write(name: str = "small", arms=ARMS, **changes) -> None:
     write_json(folder / "margins.json", margins)
     write_json(folder / "dropped.json", DROPPED)
     write_table(folder / "selection.parquet", table, SELECTION)
-    write_table(folder / "measurements.parquet", trained, MEASUREMENTS)
-    write_table(folder / "answers/measurements.parquet", measured, MEASUREMENTS)
+    write_table(folder / "measurements/train.parquet", trained, MEASUREMENTS)
+    write_table(folder / "measurements/test.parquet", measured, MEASUREMENTS)
     write_table(folder / "results.parquet", results, RESULTS)
     for one in arms:
         write_json(folder / f"models/{one}/arm.json", arm(one))

@@ -12,6 +12,7 @@ from tasks.swiftcode.extraction import extract, identity
 
 GIVEN = '```python\ndef f(x):\n    """Twice x.\n\n    ```\n    f(1)\n    ```\n    """\n   '
 ONE = "def f(x):\n    return 1\n"
+RUN = "cargo run\n"
 
 
 def fenced(source: str, tag: str = "python") -> str:
@@ -26,8 +27,8 @@ def python(response: str, given: str = "") -> str | None:
     "response",
     [
         f"Sure:\n\n{fenced(ONE)}\nIt returns 1.\n\n{fenced('def f(x): return 2')}",
-        f"{fenced('cargo run', 'bash')}\n{fenced(ONE)}",
-        f"{fenced('cargo run', 'bash')}\n{fenced(ONE, 'PY')}",
+        f"{fenced(RUN, 'bash')}\n{fenced(ONE)}",
+        f"{fenced(RUN, 'bash')}\n{fenced(ONE, 'PY')}",
         fenced(ONE, "python3"),
         fenced(ONE, " python title=f"),
         fenced(ONE, ""),
@@ -52,7 +53,7 @@ def test_the_program_is_found(response):
 @pytest.mark.parametrize(
     "source",
     [
-        "import math\nfrom os import path\n\n\n@cached\ndef helper(x):\n    return x\n\n\n@cached\ndef f(x):\n    return helper(x)\n",
+        "import math\nfrom os import path\n\n\n@cached\ndef g(x):\n    return x\n\n\n@cached\ndef f(x):\n    return g(x)\n",
         "class Solution:\n    def f(self, x):\n        return 1\n",
         "def f(x):\n    print('assert')\n    assert x\n    return 1\n\n\nprint(f(1))\n",
         "def f(x):\n    return '×\u2028\x0b日本' # ß\n",
@@ -68,7 +69,7 @@ def test_a_closed_block_is_taken_as_it_stands(source):
 
 def test_helpers_and_imports_before_a_bare_definition_stay_and_words_go():
     helpers = "import math\n\n\ndef helper(x):\n    return x\n\n\n@cached\n"
-    assert python(f"from what you say, I think of\n\n{helpers}{ONE}\nwhich is fast") == helpers + ONE
+    assert python(f"from what you say, I think of\n\n{helpers}{ONE}\nwhich is so fast") == helpers + ONE
     assert python(f"import numpy, then say:\n{ONE}") == ONE
 
 
@@ -116,10 +117,10 @@ def test_given_code_alone_is_no_program(response):
 
 
 def test_other_languages_are_left_to_their_compilers():
-    source = "int main() { return 0 \n"
+    source = "int main() { return 0\n"
     for tag in ("cpp", "c++", "C++", ""):
         assert extract(f"So:\n{fenced(source, tag)}", "cpp", entry_point=None) == source
-    assert extract(f"{fenced('x', 'text')}\n{fenced(source, 'cpp')}", "cpp", entry_point=None) == source
+    assert extract(f"{fenced(RUN, 'text')}\n{fenced(source, 'cpp')}", "cpp", entry_point=None) == source
     assert extract(source, "cpp", entry_point=None, given="```cpp\n") == source
     assert extract("words only", "cpp", entry_point=None) is None
 
@@ -174,6 +175,7 @@ EQUAL = [
     ("cpp", "#include <a>\nint x; // one\n/* two\n */ int y;", "#include   <a>\nint x;int y ;"),
     ("javascript", "const a = 1 // one\nb(/\\/\\/x/g)", "const a=1 b( /\\/\\/x/g )"),
     ("java", "int x = 1; /* one */", "int x=1;"),
+    ("cpp", "x = -1; a = b+++c", "x=-1;a = b++ + c"),
     ("rust", "fn f<'a>(x: &'a str) { } // a", "fn f<'a>(x:&'a str){}"),
 ]
 DIFFERENT = [
@@ -212,7 +214,7 @@ def test_other_programs_have_another_identity(language, first, second):
 
 
 def test_an_identity_is_sixteen_digits_that_stay_and_belong_to_the_language():
-    assert identity(ONE, "python") == "e3"
+    assert identity(ONE, "python") == "95883cbbbc3265ec"
     assert len({identity("x", language) for language in ("python", "cpp", "javascript", "java", "rust")}) == 5
     with pytest.raises(SyntaxError):
         identity("def f(:", "python")

@@ -24,6 +24,7 @@ from tests.swiftcode.tiny import NAMES, program, row
         ("open('x', 'w')", "line 1: open"),
         ("open('x')", "line 1: open"),
         ("open(0, 'w')", "line 1: open"),
+        ("open(0, mode='w')", "line 1: open"),
         ("open(file=0)", "line 1: open"),
         ("o = open", "line 1: open"),
         ("f(0)\nopen(1)", "line 2: open"),
@@ -104,8 +105,9 @@ def test_programs_in_other_languages_are_not_read_as_python():
     assert unfit(task_of(made, "x")) is None
 
 
-def test_deep_nesting_is_a_fault_and_no_crash():
-    made = replace(task(), solutions=(Solution("python", "a", "x = " + "(" * 5000 + ")" * 5000),))
+@pytest.mark.parametrize("source", ["x = " + "(" * 5000 + ")" * 5000, "x = " + "-" * 100_000 + "1", "x\0"])
+def test_deep_nesting_is_a_fault_and_no_crash(source):
+    made = replace(task(), solutions=(Solution("python", "a", source),))
     assert unfit(made)[0] == "does_not_parse"
 
 

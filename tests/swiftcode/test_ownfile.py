@@ -66,8 +66,8 @@ def test_a_list_gives_the_same_tasks_and_names_come_from_content(read):
         ("assert f(1) == 2", "class f: ...", None),
     ],
 )
-def test_the_tested_function(tests, source, expected):
-    assert ownfile.tested_function(tests, source) == expected
+def test_the_asserted_function(tests, source, expected):
+    assert ownfile.asserted_function(tests, source) == expected
 
 
 def test_imports_that_the_source_lacks_are_added_once():

@@ -58,6 +58,16 @@ def test_calls_that_are_no_data_are_left_out():
     assert recorded(source, check).tests == [[[1], 1], [[4], 4]]
 
 
+def test_arguments_and_results_must_both_be_data():
+    source = "def f(x):\n    return 1 if callable(x) else x if x > 2 else open"
+    assert recorded(source, "f(open)\nf(2)\nf(3)").tests == [[[3], 3]]
+
+
+def test_arguments_by_name_are_given_by_position():
+    source = "def f(a, b=1, c=2):\n    return [a, b, c]"
+    assert recorded(source, "f(0, c=5)\nf(c=1, a=2)").tests == [[[0, 1, 5], [0, 1, 5]], [[2, 1, 1], [2, 1, 1]]]
+
+
 def test_random_tests_are_the_same_every_time():
     check = "import random\nfor _ in range(5):\n    f(random.random())"
     source = "def f(x):\n    return x"
@@ -84,7 +94,11 @@ def test_helpers_of_the_reference_are_seen_by_the_tests_but_not_hidden_by_them()
         ("def f(x):\n    return x", "assert f(1) == 1\nassert f(2) == 3", "tests: line 2: AssertionError ()"),
         ("def f(x):\n    return x", "assert f(2) == 3, 'no\\nway'", r"tests: line 1: AssertionError ('no\nway',)"),
         ("def f(x):\n    return y", "assert f(2)", "tests: line 1: NameError (\"name 'y' is not defined\",)"),
-        ("def f(x):\n    return f(x)", "assert f(2)", "tests: line 1: RecursionError ('maximum recursion depth exceeded',)"),
+        (
+            "def f(x):\n    return f(x)",
+            "assert f(2)",
+            "tests: line 1: RecursionError ('maximum recursion depth exceeded',)",
+        ),
         ("def f(x):\n    exit(0)", "assert f(2)", "tests: line 1: SystemExit (0,)"),
         ("def f(x):\n    while True: pass", "assert f(2)", "time_limit: "),
         ("x = 1 / 0\ndef f(x): ...", "assert f(2)", "runtime_error: ZeroDivisionError: division by zero"),

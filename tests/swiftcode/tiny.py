@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tasks.swiftcode.folders import SUFFIXES
 from tasks.swiftcode.isolation import isolation
-from tasks.swiftcode.pool import SUFFIXES
 
 UNSAFE = not isolation().contained  # the programs are the tests' own
 NAMES = ("add", "double", "largest", "length", "negate", "square")

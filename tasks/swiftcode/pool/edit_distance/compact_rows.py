@@ -8,10 +8,7 @@ def edit_distance(first, second):
         row = array("i", [i])
         left = i
         for j, other in enumerate(second):
-            if letter == other:
-                left = above[j]
-            else:
-                left = 1 + min(above[j], above[j + 1], left)
+            left = above[j] if letter == other else 1 + min(above[j], above[j + 1], left)
             row.append(left)
         rows.append(row)
     return rows[-1][-1]

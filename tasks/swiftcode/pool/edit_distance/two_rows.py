@@ -4,10 +4,7 @@ def edit_distance(first, second):
         row = [i]
         left = i
         for j, other in enumerate(second):
-            if letter == other:
-                left = above[j]
-            else:
-                left = 1 + min(above[j], above[j + 1], left)
+            left = above[j] if letter == other else 1 + min(above[j], above[j + 1], left)
             row.append(left)
         above = row
     return above[-1]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tasks.stage import UserError
-from tasks.swiftcode import pool
+from tasks.swiftcode import folders
 from tests.swiftcode.tiny import program, row, write_pool
 
 
@@ -21,7 +21,7 @@ def test_tasks_are_read_in_the_order_of_their_names(folder):
     (folder / "__pycache__").mkdir()
     (folder / "add/__pycache__").mkdir()
     (folder / "README.md").write_text("about")
-    add, total = pool.read(folder)
+    add, total = folders.read(folder)
     expected = row("add")
     assert (add.task, add.split, add.prompt, add.tests) == ("add", "test", expected["prompt"], expected["tests"])
     assert [vars(s) for s in add.solutions] == expected["solutions"]
@@ -100,14 +100,14 @@ def write(name, content):
 def test_faults_are_named_with_file_and_key(folder, spoil, message):
     spoil(folder)
     with pytest.raises(UserError) as error:
-        pool.read(folder)
+        folders.read(folder)
     assert str(error.value).startswith(f"{folder}/{message}")
     assert "\n" not in str(error.value)
 
 
 def test_a_folder_without_tasks_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"there are no folders of tasks in it$"):
-        pool.read(tmp_path)
+        folders.read(tmp_path)
     (tmp_path / "file").write_text("x")
     with pytest.raises(UserError, match=r"file: not a folder; a pool of tasks is needed$"):
-        pool.read(tmp_path / "file")
+        folders.read(tmp_path / "file")
