@@ -342,7 +342,7 @@ def _ratio_axis(axis, values: np.ndarray) -> None:
     """Logarithmic, about 1, with plain numbers also where less than a decade is shown."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    reach = max(1.25, *np.exp(np.abs(np.log(values))) * 1.1)
+    reach = max([1.25, *(np.exp(np.abs(np.log(values))) * 1.1)])
     ticks = next(ticks for most, ticks in TICKS if reach <= most)
     spots = [1, *ticks, *(1 / tick for tick in ticks)]
     axis.set_xscale("log")

@@ -93,7 +93,8 @@ def test_one_arm_that_cannot_go_on_makes_all_arms_of_the_task_answer_from_the_op
 def test_programs_follow_the_opening_fence_as_they_are(language):
     source = "#include <x>\nint main() { return 0; }" if language == "cpp" else "import sys\nprint(input())"
     about = task(kind="stdio", entry_point=None, prompt="Echo.", languages=[language])
-    found = made([about], chosen(language=language, sources=(source,) * 3), languages=[language])
+    rows = chosen(language=language, sources=(source,) * 3)
+    found = made([about], rows, kinds=["stdio"], languages=[language])
     (example,) = found.arms["fastest"]
     assert TOKENIZER.decode(example.prompt).endswith(f"```{language}\n")
     assert TOKENIZER.decode(example.response[:-1]) == f"{source}\n```"
