@@ -11,7 +11,7 @@ DEFAULTS = current("swiftcode", Parameters)
 
 @flow(name="swiftcode")
 def swiftcode(parameters: Parameters = DEFAULTS, workers: Workers = 2, force: Force = False) -> State:
-    """Generate programs, run them in a sandbox, choose the fastest correct ones, fine-tune on them, and compare with controls.
+    """Generate programs, run them in a sandbox, choose the fastest correct ones, fine-tune on them, compare with controls.
 
     Args:
         parameters: values other than those in params.yaml run as a DVC experiment; the workspace stays as it is

@@ -5,6 +5,7 @@ host are built once, and the candidates after each other find an empty box. A bo
 candidate left anything behind, and at any doubt.
 """
 
+import itertools
 import json
 import os
 import select
@@ -378,7 +379,7 @@ class _Watch:
         if len(self.memory) < 5:
             return seen.peak_mb * seen.wall_s
         points = [(0.0, 0.0), *self.memory, (seen.wall_s, self.memory[-1][1])]
-        return sum((t1 - t0) * (m0 + m1) / 2 for (t0, m0), (t1, m1) in zip(points, points[1:], strict=False))
+        return sum((t1 - t0) * (m0 + m1) / 2 for (t0, m0), (t1, m1) in itertools.pairwise(points))
 
 
 def _memory_file(content: bytes) -> int:

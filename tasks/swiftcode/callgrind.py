@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from tasks.stage import UserError
-from tasks.swiftcode import values
 from tasks.swiftcode.box import Box, Job
 from tasks.swiftcode.isolation import python
 from tasks.swiftcode.languages import language_of
@@ -28,7 +27,9 @@ def valgrind() -> str:
     """Path of valgrind. Raises UserError where the machine has none."""
     found = shutil.which("valgrind")
     if found is None:
-        raise UserError("cost instructions: there is no valgrind on this machine (Debian package valgrind); cost cpu needs none")
+        raise UserError(
+            "cost instructions: there is no valgrind on this machine (Debian package valgrind); cost cpu needs none"
+        )
     return found
 
 

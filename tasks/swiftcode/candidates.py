@@ -17,7 +17,9 @@ KEY = ["task", "language", "candidate"]
 def read_tasks(path: Path) -> pd.DataFrame:
     """The table of tasks, texts as text."""
     table = read_table(path, TASKS)
-    return table.astype({name: "str" for name in ("task", "split", "kind", "compare")}).sort_values("task", ignore_index=True)
+    return table.astype(dict.fromkeys(("task", "split", "kind", "compare"), "str")).sort_values(
+        "task", ignore_index=True
+    )
 
 
 def read_samples(paths: list[Path]) -> pd.DataFrame:
@@ -33,7 +35,7 @@ def read_samples(paths: list[Path]) -> pd.DataFrame:
             raise UserError(f"{path}: there is no table of samples (*.parquet) in this folder")
         files += within
     tables = [read_table(file, SAMPLES) for file in files]
-    texts = {name: "str" for name in ("task", "language", "generator")}
+    texts = dict.fromkeys(("task", "language", "generator"), "str")
     table = pd.concat([one.astype(texts) for one in tables], ignore_index=True)
     twice = table.duplicated(["task", "language", "generator", "sample"])
     if twice.any():

@@ -81,7 +81,7 @@ def _own_paths() -> dict[str, str]:
     found = {}
     for line in lines:
         _, names, path = line.split(":", 2)
-        found |= {name: path for name in names.split(",")}
+        found |= dict.fromkeys(names.split(","), path)
     return found
 
 

@@ -68,7 +68,9 @@ def _equal(found: Any, expected: Any, same: Callable[[Any, Any], bool]) -> bool:
         if isinstance(found, int) and isinstance(expected, int):
             return found == expected
         if isinstance(found, complex) or isinstance(expected, complex):
-            return same(complex(found).real, complex(expected).real) and same(complex(found).imag, complex(expected).imag)
+            return same(complex(found).real, complex(expected).real) and same(
+                complex(found).imag, complex(expected).imag
+            )
         try:
             return found == expected or same(found, expected)
         except OverflowError:  # an integer beyond the range of floats

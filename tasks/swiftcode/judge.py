@@ -1,7 +1,7 @@
 """Judge programs by hand: ``python -m tasks.swiftcode.judge FILE…``, in the sandbox, with the tests of a task.
 
-The task is ``--task FILE``, else found beside each program: ``manifest.json`` (its entry for the file) or ``task.json`` (as the
-folders of the pool have it).
+The task is ``--task FILE``, else found beside each program: ``manifest.json`` (its entry for the file) or ``task.json`` (as
+the folders of the pool have it).
 """
 
 import json
@@ -21,11 +21,14 @@ from tasks.swiftcode.sandbox import Job, check_limits, check_task, judge_many
 
 def judge(
     files: Annotated[list[Path], typer.Argument(help="programs; the suffix says the language", metavar="FILE…")],
-    task: Annotated[Path | None, typer.Option(help="JSON with kind, entry_point, tests, compare and perhaps limits")] = None,
+    task: Annotated[
+        Path | None, typer.Option(help="JSON with kind, entry_point, tests, compare and perhaps limits")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="candidates at the same time")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON list")] = False,
     unsafe_no_sandbox: Annotated[
-        bool, typer.Option("--unsafe-no-sandbox", help="run although this machine cannot isolate: trusted programs only")
+        bool,
+        typer.Option("--unsafe-no-sandbox", help="run although this machine cannot isolate: trusted programs only"),
     ] = False,
 ) -> None:
     """Run programs in the sandbox and print a verdict for each; exit code 1 where one is not what its task expects.
@@ -77,7 +80,9 @@ def _entry(file: Path, task: Path | None) -> tuple[dict[str, Any], dict[str, Any
         raise UserError(f"{manifest}: there is no entry for {file.name} under programs; name its task with --task")
     found = task or file.parent / "task.json"
     if not found.is_file():
-        raise UserError(f"{file}: no task for it: name it with --task, or lay manifest.json or task.json beside the program")
+        raise UserError(
+            f"{file}: no task for it: name it with --task, or lay manifest.json or task.json beside the program"
+        )
     content = _json(found)
     entry = content if "task" in content else {"task": content}
     return entry, content.get("limits", {})

@@ -18,7 +18,9 @@ CHANGING = [(re.compile(r"0x[0-9a-fA-F]{4,}"), "0x…"), (re.compile(r"/tmp/cc\w
 LIMITS_SAID = {"time_limit": "more time than allowed", "memory_limit": "more memory than allowed"}
 
 
-def judge_task(shared: tuple[Limits, bool], block: tuple[str, dict[str, Any], list[tuple[str, str, str]]]) -> list[dict]:
+def judge_task(
+    shared: tuple[Limits, bool], block: tuple[str, dict[str, Any], list[tuple[str, str, str]]]
+) -> list[dict]:
     """Rows of VERDICTS for the candidates (language, identity, source) of a task."""
     limits, unsafe_no_sandbox = shared
     name, task, programs = block
@@ -28,7 +30,9 @@ def judge_task(shared: tuple[Limits, bool], block: tuple[str, dict[str, Any], li
         key = [language, version_of(language), source]
         known = kept.get(key)
         if known is None:
-            verdict = run(source, language, task, scaled(limits, unsafe_no_sandbox), unsafe_no_sandbox=unsafe_no_sandbox)
+            verdict = run(
+                source, language, task, scaled(limits, unsafe_no_sandbox), unsafe_no_sandbox=unsafe_no_sandbox
+            )
             message = LIMITS_SAID.get(verdict.verdict, verdict.message)
             for pattern, steady in CHANGING:
                 message = pattern.sub(steady, message)

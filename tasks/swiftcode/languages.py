@@ -96,7 +96,15 @@ LANGUAGES = {
             (".java",),
             "javac",
             _java_file,
-            lambda tool, path: [tool, "-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-proc:none", "-d", PROGRAM, path],
+            lambda tool, path: [
+                tool,
+                "-J-XX:+UseSerialGC",
+                "-J-XX:TieredStopAtLevel=1",
+                "-proc:none",
+                "-d",
+                PROGRAM,
+                path,
+            ],
             artifact="program.jar",
             start=_java_start,
             package="default-jdk-headless",
@@ -138,7 +146,9 @@ def tool_of(name: str) -> str:
         return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     found = shutil.which(language.tool)
     if found is None:
-        raise UserError(f"language {name}: there is no {language.tool} on this machine (Debian package {language.package})")
+        raise UserError(
+            f"language {name}: there is no {language.tool} on this machine (Debian package {language.package})"
+        )
     if name == "rust":  # what is on the path may be a switch between toolchains, which needs the user's home
         root = _said([found, "--print", "sysroot"])
         found = os.path.join(root, "bin", "rustc") if root else found
@@ -166,7 +176,9 @@ def version_of(name: str) -> str:
 def runtime_folders() -> tuple[str, ...]:
     """Folders outside /usr that runtimes need, which the box shows read-only at the same place."""
     needed = [sys.base_prefix]
-    needed += [os.path.dirname(os.path.dirname(tool_of(name))) for name in LANGUAGES if name != "python" and is_available(name)]
+    needed += [
+        os.path.dirname(os.path.dirname(tool_of(name))) for name in LANGUAGES if name != "python" and is_available(name)
+    ]
     resolved = dict.fromkeys(os.path.realpath(folder) for folder in needed)
     outer = [folder for folder in resolved if not folder.startswith("/usr/") and folder != "/usr"]
     return tuple(folder for folder in outer if folder not in ("/", "/home", "/root"))

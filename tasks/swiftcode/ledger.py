@@ -1,4 +1,4 @@
-"""Results of finished work on disk, so that a run that was killed goes on where it was: one file a task, one line a result."""
+"""Results of finished work on disk, so that a run that was killed goes on where it was: a file a task, a line a result."""
 
 import hashlib
 import json

@@ -11,8 +11,8 @@ from tasks.swiftcode.box import Box, HarnessError
 from tasks.swiftcode.isolation import isolation
 from tasks.swiftcode.languages import LANGUAGES, is_available, version_of
 from tasks.swiftcode.ledger import digest
-from tasks.swiftcode.sandbox import cache_folder, judge_function
 from tasks.swiftcode.params import Limits
+from tasks.swiftcode.sandbox import cache_folder, judge_function
 
 # Integer arithmetic and memory, as programs use them.
 KERNEL = """

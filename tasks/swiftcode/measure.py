@@ -1,4 +1,4 @@
-"""Stage: measure the correct candidates of a split. Its output is times, so it differs from run to run and machine to machine."""
+"""Stage: measure the correct candidates of a split. Its output is times, which differ from run to run."""
 
 import sys
 from pathlib import Path

@@ -1,24 +1,31 @@
 """Costs of the correct candidates of one task: the same large input for all, fresh processes, candidates taking turns.
 
-Each run is a process of its own on a reserved core. In a round every candidate runs once, in random order; so do the baseline,
-a program that does nothing (of a function: one that hands back the right answers, which it was given), whose cost is
-subtracted later, and one candidate a second time under another name, which shows how much is noise.
+Each run is a process of its own on a reserved core. In a round every candidate runs once, in random order; so do the
+baseline, a program that does nothing (of a function: one that hands back the right answers, which it was given), whose
+cost is subtracted later, and one candidate a second time under another name, which shows how much is noise.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from tasks.stage import random_generator
-from tasks.swiftcode import values
+from tasks.swiftcode import sandbox, values
 from tasks.swiftcode.box import Box, HarnessError
 from tasks.swiftcode.callgrind import count_instructions
 from tasks.swiftcode.languages import language_of
 from tasks.swiftcode.ledger import Ledger
 from tasks.swiftcode.machine import calibrate, fingerprint, reserve_core
-from tasks.swiftcode.params import Limits, Measure
-from tasks.swiftcode.sandbox import CallError, Verdict, box_here, cache_folder, call, judge_function, judge_program, program
+from tasks.swiftcode.params import Measure
+from tasks.swiftcode.sandbox import (
+    CallError,
+    Verdict,
+    box_here,
+    cache_folder,
+    call,
+    judge_function,
+    judge_program,
+)
 from tasks.swiftcode.schemas import BASELINE
 
 POLL_S = 0.005  # memory is sampled so often for its integral
@@ -51,7 +58,9 @@ class Input:
     task: dict[str, Any]
 
 
-def measure_task(measure: Measure, block: tuple[str, dict[str, Any], str | None, dict[str, int], list[Program]]) -> list[dict]:
+def measure_task(
+    measure: Measure, block: tuple[str, dict[str, Any], str | None, dict[str, int], list[Program]]
+) -> list[dict]:
     """Rows of MEASUREMENTS of a task: (name, task as `sandbox.run` takes it, generator's source, sizes, programs)."""
     name, task, generator, sizes, programs = block
     about = [
@@ -80,7 +89,13 @@ class _Group:
     """The candidates of one task in one language."""
 
     def __init__(
-        self, measure: Measure, name: str, task: dict[str, Any], generator: str | None, size: int, programs: Sequence[Program]
+        self,
+        measure: Measure,
+        name: str,
+        task: dict[str, Any],
+        generator: str | None,
+        size: int,
+        programs: Sequence[Program],
     ) -> None:
         self.measure, self.name, self.task, self.generator = measure, name, task, generator
         self.language, self.programs = programs[0].language, programs
@@ -169,7 +184,7 @@ class _Group:
                 return None
 
         def once() -> list | None:
-            job = program(self.box, known.source, language_of(self.language), self.limits)
+            job = sandbox.program(self.box, known.source, language_of(self.language), self.limits)
             if isinstance(job, Verdict):
                 return None
             outcome = self.box.run(replace(job, stdin=given.encode()))
@@ -218,9 +233,20 @@ class _Group:
                     raise
 
     def _row(
-        self, program: Program, copy: int, number: int, size: int, verdict: Verdict, count: int | None, calibration: float
+        self,
+        program: Program,
+        copy: int,
+        number: int,
+        size: int,
+        verdict: Verdict,
+        count: int | None,
+        calibration: float,
     ) -> dict:
-        costs = {k: v for k, v in asdict(verdict).items() if k in ("verdict", "cpu_s", "wall_s", "peak_mb", "tmu_mb_s", "waited_s")}
+        costs = {
+            k: v
+            for k, v in asdict(verdict).items()
+            if k in ("verdict", "cpu_s", "wall_s", "peak_mb", "tmu_mb_s", "waited_s")
+        }
         return {
             "task": self.name,
             "language": self.language,

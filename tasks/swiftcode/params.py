@@ -202,7 +202,9 @@ class Parameters(Section):
                     raise ValueError(f"{section}: {name} must stand under datasets too, or is made for nothing")
         for name in self.datasets:
             if self.finetune[name].prefill != self.answers[name].prefill:
-                raise ValueError(f"finetune.{name}.prefill and answers.{name}.prefill differ; training must look like answering")
+                raise ValueError(
+                    f"finetune.{name}.prefill and answers.{name}.prefill differ; training must look like answering"
+                )
         for name in self.models:
             if name not in self.datasets:
                 raise ValueError(f"models: {name} must stand under datasets too, or is made for nothing")

@@ -159,7 +159,7 @@ def call(
         raise CallError(f"{entry_point}: {verdict.verdict}: {verdict.message}")
     for value in found:
         if isinstance(value, values.Other):
-            raise CallError(f"{entry_point}: gave a value of type {str(value)}, which is no plain data")
+            raise CallError(f"{entry_point}: gave a value of type {value!s}, which is no plain data")
     return found
 
 
@@ -171,7 +171,9 @@ def check_task(task: Mapping[str, Any], language: str) -> dict[str, Any]:
     if kind not in ("function", "stdio"):
         raise UserError(f"task: kind {kind!r} is not one of function, stdio")
     if kind == "function" and language != "python":
-        raise UserError(f"task: kind function is for python; a {language} program reads stdin and writes stdout (kind stdio)")
+        raise UserError(
+            f"task: kind function is for python; a {language} program reads stdin and writes stdout (kind stdio)"
+        )
     entry_point = task.get("entry_point")
     if kind == "function" and not (isinstance(entry_point, str) and entry_point.isidentifier()):
         raise UserError(f"task: entry_point {entry_point!r} is not the name of a function")
@@ -191,7 +193,15 @@ def check_task(task: Mapping[str, Any], language: str) -> dict[str, Any]:
         if value is not None and not (isinstance(value, int | float) and value >= 0):
             raise UserError(f"task: {name} {value!r} is not a number of at least 0")
     given = {name: float(value) for name, value in tolerances.items() if value is not None}
-    return {"kind": kind, "entry_point": entry_point, "tests": tests, "compare": compare, "rtol": RTOL, "atol": ATOL, **given}
+    return {
+        "kind": kind,
+        "entry_point": entry_point,
+        "tests": tests,
+        "compare": compare,
+        "rtol": RTOL,
+        "atol": ATOL,
+        **given,
+    }
 
 
 def check_limits(limits: Limits | Mapping[str, Any] | None) -> Limits:
@@ -342,8 +352,12 @@ def _verdict(outcome: Outcome, verdict: str, test: int | None, message: str) -> 
 
 def _shown(value: Any) -> str:
     if isinstance(value, values.Other):
-        return f"a value of type {str(value)}"
-    text = repr(value) if not isinstance(value, int) or abs(value) < 1 << 200 else f"an integer of {value.bit_length()} bits"
+        return f"a value of type {value!s}"
+    text = (
+        repr(value)
+        if not isinstance(value, int) or abs(value) < 1 << 200
+        else f"an integer of {value.bit_length()} bits"
+    )
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
@@ -399,7 +413,9 @@ def program(box: Box, source: str, language: Language, limits: Limits) -> Proces
             return compiled
         content, name = compiled, language.artifact
     path = f"{_job_folder(box)}/{name}"
-    return Process("program", argv=language.start(tool, path, limits.memory_mb, given), files=[(name, content, 0o755)], **common)
+    return Process(
+        "program", argv=language.start(tool, path, limits.memory_mb, given), files=[(name, content, 0o755)], **common
+    )
 
 
 def compile_program(box: Box, source: bytes, language: Language, limits: Limits) -> bytes | Verdict:

@@ -4,9 +4,9 @@ import pyarrow as pa
 
 TEXT = pa.dictionary(pa.int32(), pa.string())  # identifiers: each text is stored once
 
-# `tests`: [[arguments, expected], …] of a function, [[stdin, expected stdout], …] of a program, as `values.dumps` writes them;
-# `generator`: Python source of `generate(size, seed)`, which makes an input of that size (arguments, or stdin), else missing;
-# `sizes`: JSON, language → size at which measuring begins (absent languages: 1)
+# `tests`: [[arguments, expected], …] of a function, [[stdin, expected stdout], …] of a program, as `values.dumps` writes
+# them; `generator`: Python source of `generate(size, seed)`, which makes an input of that size (arguments, or stdin), else
+# missing; `sizes`: JSON, language → size at which measuring begins (absent languages: 1)
 TASKS = pa.schema(
     [
         ("task", pa.string()),
@@ -33,7 +33,7 @@ SOLUTIONS = pa.schema(
         ("source", pa.string()),
     ]
 )
-# one row an answer; `generator` is "pool" for known solutions, a generator's name, or of answers the arm ("base", "fastest", …);
+# one row an answer; `generator` is "pool" for known solutions, a generator's name, or of answers the arm ("base", …);
 # `candidate` is `extraction.identity(source, language)`, missing with `source` where no program was found in the response
 SAMPLES = pa.schema(
     [
@@ -77,7 +77,10 @@ MEASUREMENTS = pa.schema(
         ("tmu_mb_s", pa.float64()),  # integral of memory over time
         ("instructions", pa.int64()),
         ("waited_s", pa.float64()),  # ready to run, and no core was free: how disturbed the run was
-        ("calibration", pa.float64()),  # CPU seconds of `machine.KERNEL` just before, by those of the machine of the defaults
+        (
+            "calibration",
+            pa.float64(),
+        ),  # CPU seconds of `machine.KERNEL` just before, by those of the machine of the defaults
         ("machine", TEXT),  # fingerprint
     ]
 )

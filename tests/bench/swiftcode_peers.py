@@ -1,8 +1,8 @@
 """Ways to run one candidate after the other on its tests, as a process of its own that can be timed as a whole.
 
-``python -m tests.bench.swiftcode_peers SCHEME JOBS.json WORKERS``; JOBS are [source, entry_point, tests as `values` text, compare,
-atol]. Prints how many passed. The peers are written here from how those systems work; only ours decides outside the candidate's
-process, and only ours and bubblewrap isolate from the host.
+``python -m tests.bench.swiftcode_peers SCHEME JOBS.json WORKERS``; JOBS are [source, entry_point, tests as `values` text,
+compare, atol]. Prints how many passed. The peers are written here from how those systems work; only ours and bubblewrap
+decide outside the candidate's process and isolate it from the host.
 """
 
 import json

@@ -42,14 +42,19 @@ def row(name: str, more: int, split: str, solutions: dict[str, str]) -> dict:
         "generator": "def generate(size, seed):\n    return [list(range(size))]\n",
         "sizes": {"python": 40_000},
         "solutions": [
-            {"language": "python", "name": label, "source": source.format(name, more)} for label, source in solutions.items()
+            {"language": "python", "name": label, "source": source.format(name, more)}
+            for label, source in solutions.items()
         ],
     }
 
 
 def own_tasks() -> list[dict]:
     both = {"loop": LOOP, "call": CALL}
-    return [row("total_a", 0, "train", both), row("total_b", 1, "train", both), row("total_c", 2, "test", {"loop": LOOP})]
+    return [
+        row("total_a", 0, "train", both),
+        row("total_b", 1, "train", both),
+        row("total_c", 2, "test", {"loop": LOOP}),
+    ]
 
 
 def small(parameters: dict) -> None:
@@ -127,7 +132,9 @@ def test_a_killed_run_goes_on_without_measuring_again(done, tmp_path):
     command += [f"{folder}/tasks.parquet", f"{folder}/verdicts/train.parquet", f"{folder}/samples.parquet"]
     command += ["--out", str(tmp_path / "out.parquet")]
     environment = {**os.environ, "METHODWORKS_CACHE": str(cache)}
-    process = subprocess.Popen(command, cwd=done.root, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=done.root, env=environment, start_new_session=True, stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 120
     while not list(cache.glob("measurements/*.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -52,7 +52,10 @@ def solve(xs):
 """,
         ["process_limit"],
     ),
-    "mounts": ("import ctypes\ndef solve(xs):\n    ctypes.CDLL(None).mount(b'a', b'/tmp', b'tmpfs', 0, None)\n", ["security"]),
+    "mounts": (
+        "import ctypes\ndef solve(xs):\n    ctypes.CDLL(None).mount(b'a', b'/tmp', b'tmpfs', 0, None)\n",
+        ["security"],
+    ),
     "new_namespace": ("import ctypes\ndef solve(xs):\n    ctypes.CDLL(None).unshare(0x10000000)\n", ["security"]),
     "traces_parent": ("import ctypes\ndef solve(xs):\n    ctypes.CDLL(None).ptrace(16, 1, 0, 0)\n", ["security"]),
     "patches_json": (
@@ -85,7 +88,10 @@ def solve(xs):
         ["runtime_error"],
     ),
     "keyboard_interrupt": ("def solve(xs):\n    raise KeyboardInterrupt\n", ["runtime_error"]),
-    "closes_everything": ("import os\ndef solve(xs):\n    os.closerange(0, 4096)\n    return sum(xs)\n", ["runtime_error"]),
+    "closes_everything": (
+        "import os\ndef solve(xs):\n    os.closerange(0, 4096)\n    return sum(xs)\n",
+        ["runtime_error"],
+    ),
     "writes_frames": (
         """
 import os, struct
@@ -141,7 +147,10 @@ def solve(xs):
     "text_is_not_number": ("def solve(xs):\n    return str(sum(xs))\n", ["wrong_answer"]),
     "numpy_number": ("import numpy\ndef solve(xs):\n    return numpy.int64(sum(xs))\n", ["accepted"]),
     "changes_arguments": ("def solve(xs):\n    total = sum(xs)\n    xs.clear()\n    return total\n", ["accepted"]),
-    "main_guard": ("def solve(xs):\n    return sum(xs)\nif __name__ == '__main__':\n    raise SystemExit(3)\n", ["accepted"]),
+    "main_guard": (
+        "def solve(xs):\n    return sum(xs)\nif __name__ == '__main__':\n    raise SystemExit(3)\n",
+        ["accepted"],
+    ),
     "exit_function": ("def solve(xs):\n    exit()\n", ["runtime_error"]),
     "empty_program": ("", ["runtime_error"]),
     "compile_bomb": ("def solve(xs):\n    return " + "(" * 5000 + ")" * 5000 + "\n", ["compile_error"]),
@@ -152,15 +161,28 @@ def solve(xs):
     ),
 }
 SCRIPTS = {
-    "script_ok": ("input()\nprint(sum(map(int, (input() if True else '').split())))\n", ["runtime_error"]),  # no second line
+    "script_ok": (
+        "input()\nprint(sum(map(int, (input() if True else '').split())))\n",
+        ["runtime_error"],
+    ),  # no second line
     "prints_the_answer_and_dies": ("print(6)\nraise SystemExit(1)\n", ["runtime_error"]),
-    "atexit_prints": ("import atexit\natexit.register(lambda: print(6))\n", ["wrong_answer"]),  # right for the first test
+    "atexit_prints": (
+        "import atexit\natexit.register(lambda: print(6))\n",
+        ["wrong_answer"],
+    ),  # right for the first test
     "waits_for_input": ("import sys\nsys.stdin.read()\nsys.stdin.read()\nprint(6)\n", ["wrong_answer"]),
-    "no_newline": ("import sys\nd = sys.stdin.read().split()\nsys.stdout.write(str(sum(map(int, d[1:]))))\n", ["accepted"]),
+    "no_newline": (
+        "import sys\nd = sys.stdin.read().split()\nsys.stdout.write(str(sum(map(int, d[1:]))))\n",
+        ["accepted"],
+    ),
     "sleeps_quietly": ("import time\ntime.sleep(60)\n", ["time_limit"]),
 }
 OTHER = {
-    "stack_overflow": ("cpp", "int f(int n) { volatile int a[1000]; a[0] = n; return f(n + 1) + a[0]; }\nint main() { return f(0); }\n", ["runtime_error"]),
+    "stack_overflow": (
+        "cpp",
+        "int f(int n) { volatile int a[1000]; a[0] = n; return f(n + 1) + a[0]; }\nint main() { return f(0); }\n",
+        ["runtime_error"],
+    ),
     "undefined_name": ("cpp", "int main() { return x; }\n", ["compile_error"]),
     "template_bomb": (
         "cpp",
@@ -168,7 +190,11 @@ OTHER = {
         ["compile_error"],
     ),
     "include_device": ("cpp", '#include "/dev/zero"\nint main() {}\n', ["compile_error"]),
-    "forks_in_c": ("cpp", "#include <unistd.h>\nint main() { for (;;) fork(); }\n", ["time_limit", "process_limit", "runtime_error"]),
+    "forks_in_c": (
+        "cpp",
+        "#include <unistd.h>\nint main() { for (;;) fork(); }\n",
+        ["time_limit", "process_limit", "runtime_error"],
+    ),
     "reads_and_adds": (
         "cpp",
         "#include <iostream>\nint main() { long n, x, s = 0; std::cin >> n; while (n-- && std::cin >> x) s += x; std::cout << s; }\n",
@@ -182,7 +208,11 @@ OTHER = {
         "if (e.some(k => /KEY|TOKEN|SECRET/.test(k))) throw 1;\nconsole.log(d.slice(1).reduce((a, b) => a + b, 0));\n",
         ["accepted"],
     ),
-    "prints_for_ever": ("javascript", "const s = 'x'.repeat(1 << 16); for (;;) console.log(s);\n", ["output_limit", "time_limit", "memory_limit"]),
+    "prints_for_ever": (
+        "javascript",
+        "const s = 'x'.repeat(1 << 16); for (;;) console.log(s);\n",
+        ["output_limit", "time_limit", "memory_limit"],
+    ),
 }
 
 PROGRAMS = (

@@ -74,7 +74,9 @@ def tables(workspace):
 
 
 def judged(tables, split="train", *samples: str) -> pd.DataFrame:
-    code, said = tables.run(execute, split, "tasks.parquet", *(samples or ["samples.parquet"]), "--out", "verdicts.parquet")
+    code, said = tables.run(
+        execute, split, "tasks.parquet", *(samples or ["samples.parquet"]), "--out", "verdicts.parquet"
+    )
     assert code == 0, said
     return read_table(tables.root / "verdicts.parquet", VERDICTS)
 

@@ -19,12 +19,23 @@ from tasks.swiftcode.schemas import BASELINE
 
 pytestmark = pytest.mark.skipif(not isolation().contained, reason=f"no isolation here: {isolation().fault}")
 
-SUM_TO = {"kind": "function", "entry_point": "f", "tests": [[[3], 6], [[0], 0]], "compare": "exact", "rtol": None, "atol": None}
+SUM_TO = {
+    "kind": "function",
+    "entry_point": "f",
+    "tests": [[[3], 6], [[0], 0]],
+    "compare": "exact",
+    "rtol": None,
+    "atol": None,
+}
 GENERATE = "def generate(size, seed):\n    return [size]\n"
 SLOW = "def f(n):\n    total = 0\n    for i in range(n + 1):\n        total += i\n    return total\n"
 FAST = "def f(n):\n    return n * (n + 1) // 2\n"
 BIG = "def f(n):\n    return sum([i for i in range(n + 1)])\n"
-PROGRAMS = [Program("python", "slow", SLOW, True), Program("python", "fast", FAST, False), Program("python", "big", BIG, False)]
+PROGRAMS = [
+    Program("python", "slow", SLOW, True),
+    Program("python", "fast", FAST, False),
+    Program("python", "big", BIG, False),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +63,7 @@ def test_the_size_grows_until_the_slowest_takes_long_enough_and_all_take_turns()
     assert len(times(rows, "slow", copy=1)) == 3  # the reference once more: what is noise
     assert statistics.median(times(rows, "slow")) > 3 * statistics.median(times(rows, "fast"))
     assert statistics.median(times(rows, BASELINE)) < 0.01  # nothing of an interpreter's start
-    assert [row["peak_mb"] for row in rows if row["candidate"] == "big"][0] > 5
+    assert all(row["peak_mb"] > 5 for row in rows if row["candidate"] == "big")
     assert {row["machine"] for row in rows} == {machine.fingerprint()}
     assert all(row["calibration"] > 0 for row in rows)
     # in a round each runs once, and rounds differ in their order
@@ -98,7 +109,14 @@ def test_a_generator_that_fails_leaves_the_tests():
     assert {row["size"] for row in rows} == {0}
 
 
-STDIO = {"kind": "stdio", "entry_point": None, "tests": [["3\n", "6\n"]], "compare": "tokens", "rtol": None, "atol": None}
+STDIO = {
+    "kind": "stdio",
+    "entry_point": None,
+    "tests": [["3\n", "6\n"]],
+    "compare": "tokens",
+    "rtol": None,
+    "atol": None,
+}
 LINES = "def generate(size, seed):\n    return f'{size}\\n'\n"
 PRINTS = "print(sum(range(int(input()) + 1)))\n"
 
@@ -127,7 +145,9 @@ def f(n):
     os.wait()
     return n * (n + 1) // 2
 """
-    rows = measured([PROGRAMS[1]._replace(reference=True), Program("python", "hides", source, False)], sizes={"python": 500_000})
+    rows = measured(
+        [PROGRAMS[1]._replace(reference=True), Program("python", "hides", source, False)], sizes={"python": 500_000}
+    )
     assert min(times(rows, "hides")) > 0.01
 
 
@@ -147,8 +167,10 @@ def test_instruction_counts_are_the_same_in_every_run(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(shutil.which("valgrind") is None or not is_available("cpp"), reason="no valgrind or compiler")
 def test_instructions_of_programs(monkeypatch):
-    loop = "#include <cstdio>\nint main() { long n, s = 0; scanf(\"%ld\", &n); for (volatile long i = 1; i <= n; i++) s += i; printf(\"%ld\", s); }\n"
-    rows = measured([Program("cpp", "loop", loop, True)], task=STDIO, generator=LINES, sizes={"cpp": 80_000}, cost="instructions")
+    loop = '#include <cstdio>\nint main() { long n, s = 0; scanf("%ld", &n); for (volatile long i = 1; i <= n; i++) s += i; printf("%ld", s); }\n'
+    rows = measured(
+        [Program("cpp", "loop", loop, True)], task=STDIO, generator=LINES, sizes={"cpp": 80_000}, cost="instructions"
+    )
     counts = {row["candidate"]: row["instructions"] for row in rows}
     assert 10_000 * 4 < counts["loop"] - counts[BASELINE] < 10_000 * 40
 

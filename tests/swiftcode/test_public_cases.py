@@ -57,9 +57,17 @@ def test_5_workers_that_create_workers_end_at_the_limit():  # bigcodebench#120
 
 
 def test_6_standard_streams_are_real():  # AISBench#518, lighteval#1255, opencompass#2393, evalscope#1438
-    source = "import sys\nd = sys.stdin.buffer.read().split()\nsys.stdout.buffer.write(b'%d\\n' % sum(map(int, d[1:])))\n"
+    source = (
+        "import sys\nd = sys.stdin.buffer.read().split()\nsys.stdout.buffer.write(b'%d\\n' % sum(map(int, d[1:])))\n"
+    )
     assert verdict(source, ECHO) == "accepted"
-    assert verdict("import sys\nsys.stdin.reconfigure(encoding='ascii')\nprint(sum(map(int, sys.stdin.read().split()[1:])))\n", ECHO) == "accepted"
+    assert (
+        verdict(
+            "import sys\nsys.stdin.reconfigure(encoding='ascii')\nprint(sum(map(int, sys.stdin.read().split()[1:])))\n",
+            ECHO,
+        )
+        == "accepted"
+    )
 
 
 def test_7_four_kinds_of_right_answers():  # NeMo-Gym#2956, LiveCodeBench#133, #129
@@ -69,7 +77,9 @@ def test_7_four_kinds_of_right_answers():  # NeMo-Gym#2956, LiveCodeBench#133, #
     assert verdict("def f(n):\n    return 3 ** n\n", long) == "accepted"
     floats = {"kind": "function", "entry_point": "f", "tests": [[[], [0.3, 1.0]]], "compare": "float"}
     assert verdict("def f():\n    return [0.1 + 0.2, sum([0.1] * 10)]\n", floats) == "accepted"
-    assert verdict("import sys\ndef f():\n    sys.stdout.buffer.write(b'x')\n    return [0.3, 1]\n", floats) == "accepted"
+    assert (
+        verdict("import sys\ndef f():\n    sys.stdout.buffer.write(b'x')\n    return [0.3, 1]\n", floats) == "accepted"
+    )
 
 
 def test_8_a_memory_limit_does_not_break_numpy():  # SandboxFusion#45, numpy#18141, OpenBLAS#4762, #3436

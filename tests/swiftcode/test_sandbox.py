@@ -90,14 +90,20 @@ def test_nothing_is_left_behind(judged):
     for place in (places().memory, places().pids, places().cpu):
         assert place is None or not list(place.glob(f"methodworks-{os.getpid()}-*"))
     assert "/house" not in Path("/proc/self/mounts").read_text()
-    assert not [path for path in ("/etc/swift_probe", Path.home() / "swift_probe", "/tmp/swift_probe_escape") if Path(path).exists()]
+    assert not [
+        path
+        for path in ("/etc/swift_probe", Path.home() / "swift_probe", "/tmp/swift_probe_escape")
+        if Path(path).exists()
+    ]
 
 
 def _inside() -> list[str]:
     process = box_here().process
     if process is None:
         return []
-    return [" ".join(p.cmdline()) for p in psutil.Process(process.pid).children(recursive=True) if p.status() != "zombie"]
+    return [
+        " ".join(p.cmdline()) for p in psutil.Process(process.pid).children(recursive=True) if p.status() != "zombie"
+    ]
 
 
 def test_costs_are_measured_from_outside(judged):
@@ -131,7 +137,9 @@ def test_same_verdicts_in_another_order_with_four_workers_under_load(golden, jud
     assert golden.faults(found, order) == []
     files = [golden.entries[place]["file"] for place in order]
     changed = [f for f, v in zip(files, found, strict=True) if v.verdict != judged[f].verdict]
-    assert set(changed) <= {"p03_fork_bomb.py", "p04_output_flood.py", "p42_huge_result.py"}, changed  # several are right
+    assert set(changed) <= {"p03_fork_bomb.py", "p04_output_flood.py", "p42_huge_result.py"}, (
+        changed
+    )  # several are right
 
 
 def _hog() -> None:
@@ -202,7 +210,7 @@ def test_without_isolation_nothing_runs(monkeypatch, tmp_path):
         isolation_module, "isolation", lambda: Isolation(None, "", "no namespaces", False, False, "no cgroups")
     )
     trace = tmp_path / "trace"
-    with pytest.raises(UserError, match="cannot be isolated.*no namespaces.*--unsafe-no-sandbox"):
+    with pytest.raises(UserError, match=r"cannot be isolated.*no namespaces.*--unsafe-no-sandbox"):
         box_module.Box().run(None)
     assert not trace.exists()
 
@@ -223,7 +231,15 @@ def weak(monkeypatch):
     sandbox._here.box = None
 
 
-WEAK = ["daemon", "deep_recursion", "exception_that_cannot_be_told", "no_newline", "reads_and_adds", "product_bomb", "sleeps_quietly"]
+WEAK = [
+    "daemon",
+    "deep_recursion",
+    "exception_that_cannot_be_told",
+    "no_newline",
+    "reads_and_adds",
+    "product_bomb",
+    "sleeps_quietly",
+]
 
 
 @pytest.mark.parametrize("name", WEAK)
@@ -299,7 +315,7 @@ def test_every_language_adds(language):
         "java": "import java.util.*;\npublic class Sum {\n  public static void main(String[] a) {\n    Scanner s = new Scanner(System.in);\n"
         "    long n = s.nextLong(), t = 0;\n    while (n-- > 0) t += s.nextLong();\n    System.out.println(t);\n  }\n}\n",
         "rust": "use std::io::*;\nfn main() {\n    let mut s = String::new();\n    stdin().read_to_string(&mut s).unwrap();\n"
-        "    println!(\"{}\", s.split_whitespace().skip(1).map(|x| x.parse::<i64>().unwrap()).sum::<i64>());\n}\n",
+        '    println!("{}", s.split_whitespace().skip(1).map(|x| x.parse::<i64>().unwrap()).sum::<i64>());\n}\n',
         "cpp": PROGRAMS["reads_and_adds"][1],
         "javascript": PROGRAMS["reads_environment"][1],
         "python": PROGRAMS["no_newline"][1],
