@@ -295,7 +295,8 @@ class _Watch:
         seen.wall_s = 0.0 if self.begun is None else self.ended - self.begun
         seen.waited_s = group.waited_s()
         seen.peak_mb = report["rss_mb"] if peak is None else peak
-        seen.out_of_memory, seen.out_of_processes = group.out_of_memory(), group.out_of_processes()
+        seen.out_of_memory |= group.out_of_memory()
+        seen.out_of_processes = group.out_of_processes()
         seen.stdout, seen.stderr = bytes(self.kept["stdout"]), bytes(self.kept["stderr"])
         seen.tmu_mb_s = self._integral()
         return seen

@@ -339,15 +339,15 @@ def _floor(axis, factor: float | None) -> None:
 
 
 def _ratio_axis(axis, values: np.ndarray) -> None:
-    """Logarithmic, about 1, with plain numbers also where less than a decade is shown."""
+    """Logarithmic, with 1 and some of both sides in sight, and plain numbers also where less than a decade is shown."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    reach = max([1.25, *(np.exp(np.abs(np.log(values))) * 1.1)])
-    ticks = next(ticks for most, ticks in TICKS if reach <= most)
+    low, high = min([1 / 1.25, *(values / 1.1)]), max([1.25, *(values * 1.1)])
+    ticks = next(ticks for most, ticks in TICKS if max(1 / low, high) <= most)
     spots = [1, *ticks, *(1 / tick for tick in ticks)]
     axis.set_xscale("log")
-    axis.set_xlim(1 / reach, reach)
-    axis.xaxis.set_major_locator(FixedLocator([spot for spot in spots if 1 / reach <= spot <= reach]))
+    axis.set_xlim(low, high)
+    axis.xaxis.set_major_locator(FixedLocator([spot for spot in spots if low <= spot <= high]))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
 

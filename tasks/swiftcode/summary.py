@@ -174,8 +174,8 @@ def _run(one: Evidence) -> str:
         f"{one.margins['groups']} training tasks and languages, selected by the rule {one.margins['rule']}. Base: "
         f"`{next(iter(arms.values()))['base']}`{known}. Arms: {', '.join(arms)}, {kinds} trained on {counts['used']} "
         f"examples in {counts['steps']} steps; the same tasks, prompts and order for all, response tokens of one pass: "
-        f"{tokens}; {counts['same_program']} of the examples are the same in all arms. Then {drawn} answers of base and arms "
-        f"to each of {_units(m, m['data.units'])} of the test, {m['data.languages']}."
+        f"{tokens}; all arms have the same program in {counts['same_program']} of the examples. Then {drawn} answers "
+        f"of base and arms to each of {_units(m, m['data.units'])} of the test, {m['data.languages']}."
     )
 
 
@@ -205,7 +205,9 @@ def selected(one: Evidence) -> str:
     if s["below_noise"]:
         sentences.append(f"{s['below_noise']} candidates take too little time to be told from nothing")
     if s["failed"] or s["unmeasured"]:
-        sentences.append(f"{s['failed']} correct candidates failed on the large input, {s['unmeasured']} have no costs")
+        sentences.append(
+            f"{_tasks(s['failed'], 'correct candidate')} failed on the large input, {s['unmeasured']} in all have no costs"
+        )
     return ". ".join(sentences) + "."
 
 
@@ -283,6 +285,12 @@ def _caveats_of(one: Evidence) -> list[str]:
             f"{s['wins.pool']} of {s['groups']} selected programs ({s['wins_choice.pool']} of {s['choice']} with a choice) "
             "are known solutions, written by hand, which no model found here: what is learnt from them is not what a model "
             "learns from its own best answers."
+        )
+    tie = one.parameters.evaluate.tie
+    if (m["noise.factor"] or 1.0) > 1 + tie:
+        lines.append(
+            f"one program differs from itself by a factor of {number(m['noise.factor'])} on average, more than the tie band "
+            f"of {tie:.0%}: some of the wins and losses are noise. Measure on a quieter machine, or with more rounds."
         )
     for arm in generators_of(m):
         if not m[f"{arm}.compared"]:

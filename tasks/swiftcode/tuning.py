@@ -83,7 +83,7 @@ def mean_nll(model, examples: Sequence[Example]) -> torch.Tensor:
 
 def _common(prompts: Sequence[list[int]]) -> int:
     """Tokens that all prompts begin with, but for the last one of each, which predicts the first of its response."""
-    columns = zip(*(prompt[:-1] for prompt in prompts), strict=False)
+    columns = zip(*prompts, strict=False)
     return next((i for i, tokens in enumerate(columns) if len(set(tokens)) > 1), min(map(len, prompts)) - 1)
 
 

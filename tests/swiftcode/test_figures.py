@@ -110,8 +110,7 @@ def test_times_lie_at_their_numbers_with_the_noise_around_1(drawn, tmp_path):
     assert dots[2].get_xdata() == pytest.approx([1.0, 3.0])
     assert [text.get_text() for text in axis.texts] == ["no correct answer to compare"]  # of random-correct
     assert axis.texts[0].get_position()[1] == 1
-    assert axis.get_xlim()[0] * axis.get_xlim()[1] == pytest.approx(1)
-    assert axis.get_xlim()[1] > 3
+    assert axis.get_xlim() == pytest.approx((0.8, 3.3))
 
 
 def test_instructions_are_named(drawn, tmp_path):
@@ -224,9 +223,10 @@ def test_training_has_a_line_an_arm(drawn, tmp_path):
     ("values", "ticks"),
     [
         ([1.05], ["0.8", "0.909", "1", "1.1", "1.25"]),
-        ([0.6, 1.2], ["0.667", "0.8", "0.909", "1", "1.1", "1.25", "1.5"]),
-        ([8.0], ["0.2", "0.5", "1", "2", "5"]),
-        ([0.001], ["0.001", "0.01", "0.1", "1", "10", "100", "1e+03"]),
+        ([0.6, 1.2], ["0.667", "0.8", "0.909", "1", "1.1", "1.25"]),
+        ([8.0], ["1", "2", "5"]),
+        ([0.001], ["0.001", "0.01", "0.1", "1"]),
+        ([], ["0.8", "0.909", "1", "1.1", "1.25"]),
     ],
 )
 def test_ratios_have_readable_ticks(values, ticks):

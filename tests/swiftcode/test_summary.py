@@ -236,7 +236,7 @@ def test_the_selection_in_words(one):
         "by chance in 25% of them, the arm slowest in 10%",
         "time 0.200 (– with a choice)",
         "3 candidates take too little time",
-        "2 correct candidates failed on the large input, 4 have no costs",
+        "2 correct candidates failed on the large input, 4 in all have no costs",
     ):
         assert words in text
     bare = {key: value for key, value in s.items() if not key.startswith("sensitivity")}
@@ -291,6 +291,12 @@ def test_caveats_follow_the_numbers(one):
     assert "The 90% intervals are over test tasks" in text
     assert "One training an arm, from one seed" in text
     assert "no correct and measured answer" not in text
+    assert "differs from itself" not in text
+    noisy = evidence(metrics={**one.metrics, "noise.factor": 1.06})
+    assert (
+        "small: one program differs from itself by a factor of 1.06 on average, more than the tie band of 5%"
+        in caveats({"small": noisy}, 0.9)
+    )
     m = {**one.metrics, "data.claim": True, "slowest.compared": 0, "fastest.unmeasured": 4}
     s = {**one.margins, "wins.pool": 0, "choice": 4}
     text = caveats({"there": evidence(metrics=m, margins=s, model=None)}, 0.95)
@@ -325,7 +331,7 @@ def test_what_was_run_in_words(one):
         "Candidates from known solutions and answers of tiny: 8 distinct correct programs of 4 training tasks" in text
     )
     assert "Arms: random-correct, fastest, slowest, adapters trained on 4 examples in 3 steps" in text
-    assert "random-correct 114, fastest 107, slowest 107; 1 of the examples are the same in all arms" in text
+    assert "random-correct 114, fastest 107, slowest 107; all arms have the same program in 1 of the examples" in text
     assert "Then 4 answers of base and arms to each of 12 tasks of the test, python." in text
     several = {**one.metrics, "data.languages": "cpp, python", "data.units": 24}
     whole = {name: {**about, "adapter": False} for name, about in one.arms.items()}
