@@ -13,7 +13,8 @@ TEXTS = ["task", "language", "generator", "candidate", "verdict"]
 
 
 def asked_units(tasks: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The (task, language) that the generators were asked: the test tasks in every language of an answer; sorted.
+    """The (task, language) that the generators were asked: the test tasks of every kind and in every language of an
+    answer; sorted.
 
     Args:
         tasks: TASKS.
@@ -23,7 +24,9 @@ def asked_units(tasks: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> pd.Dat
         UserError: a generator has no answer to one of them, or answers to others.
     """
     languages = sorted({str(language) for table in answers.values() for language in table["language"].unique()})
-    test = tasks[tasks["split"] == "test"]
+    answered = {str(task) for table in answers.values() for task in table["task"].unique()}
+    kinds = tasks.loc[tasks["task"].isin(answered), "kind"].unique()
+    test = tasks[(tasks["split"] == "test") & tasks["kind"].isin(kinds)]
     units = [
         (t, language)
         for t, of in zip(test["task"], test["languages"], strict=True)
