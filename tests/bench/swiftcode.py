@@ -17,6 +17,7 @@ from tests.bench.measure import ROOT, pipeline, row, write
 import numpy as np  # isort: skip
 import pandas as pd  # isort: skip
 
+from tasks.stage import load_parameters
 from tasks.swiftcode import humaneval, values
 from tasks.swiftcode.candidates import read_samples
 from tasks.swiftcode.estimates import costs
@@ -27,7 +28,7 @@ from tasks.swiftcode.selection import tied_times
 from tasks.tables import read_table
 from tests.bench import swiftcode_lm
 
-ROUNDS, COPIES = 5, 2  # of the 164 programs
+ROUNDS, COPIES = 3, 2  # of the 164 programs
 POOL = ROOT / "data/swiftcode/pool"
 
 
@@ -125,7 +126,9 @@ def same_is_tied(group: pd.DataFrame) -> bool:
     part = group[group["candidate"].isin([twin, BASELINE])].astype({"candidate": "str"}).copy()
     part.loc[part["copy"] == 1, "candidate"] = f"{twin}-again"
     part["copy"] = 0
-    return bool(tied_times(costs(part, seed=1), Select()).all())
+    settings = load_parameters("swiftcode.select", Select, ROOT / "params.yaml")
+    found = costs(part, seed=settings.seed, n_resamples=settings.n_resamples, confidence=settings.confidence)
+    return bool(tied_times(found, settings).all())
 
 
 def main(quick: bool) -> None:
