@@ -101,7 +101,7 @@ def test_everything_is_made(done):
     assert slowest["source"].str.contains("for x in xs").all()
     text = (done.root / "reports/swiftcode/summary.md").read_text(encoding="utf-8")
     assert "random-correct" in text
-    assert "100 tasks" in text
+    assert "100" in text.split("do not show", 1)[-1]
     assert "data:image/png;base64," in (done.root / "reports/swiftcode/index.html").read_text(encoding="utf-8")
     assert not list((done.root / "data").rglob("*.partial"))
 
