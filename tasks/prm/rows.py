@@ -45,7 +45,7 @@ class Row:
         value = self._value(column, needed)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return self.text(column, needed=needed)
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):  # a long integer is no float, and needs no check
             raise self.fault(column, value, "text or a finite number is")
         return str(value)
 

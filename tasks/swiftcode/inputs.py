@@ -6,7 +6,8 @@ from tasks.compute import map_blocks
 from tasks.stage import UserError
 from tasks.swiftcode import sandbox
 from tasks.swiftcode.params import Limits
-from tasks.swiftcode.task import Task, shown
+from tasks.swiftcode.task import Task
+from tasks.swiftcode.values import shown
 
 BLOCK = 16  # tasks
 

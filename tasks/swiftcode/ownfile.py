@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from tasks.stage import Parameters as Section
 from tasks.stage import UserError
 from tasks.swiftcode.filters import functions, parsed, syntax_fault
-from tasks.swiftcode.task import Solution, Task, Text, checked, read_json_text, shown, task_of
+from tasks.swiftcode.task import Solution, Task, Text, checked, read_json_text, task_of
+from tasks.swiftcode.values import shown
 
 
 class Instruction(Section):

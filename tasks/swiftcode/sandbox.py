@@ -272,7 +272,7 @@ def judge_function(
         except (ValueError, RecursionError):
             found, right = values.Other("not data"), False
         if not right:
-            wrong.append((number, f"{_shown(found)} instead of {_shown(expected)}"))
+            wrong.append((number, f"{values.shown(found)} instead of {values.shown(expected)}"))
         return right
 
     job = _function_job(source, task["entry_point"], [test[0] for test in tests], limits, answers)
@@ -348,17 +348,6 @@ def _verdict(outcome: Outcome, verdict: str, test: int | None, message: str) -> 
     line = " ".join(message.split())
     costs = (outcome.cpu_s, outcome.wall_s, outcome.peak_mb, outcome.tmu_mb_s, outcome.waited_s)
     return Verdict(verdict, test, line[: 3 * SHOWN], *costs)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, values.Other):
-        return f"a value of type {value!s}"
-    text = (
-        repr(value)
-        if not isinstance(value, int) or abs(value) < 1 << 200
-        else f"an integer of {value.bit_length()} bits"
-    )
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 # ---- programs ----

@@ -16,7 +16,6 @@ from tasks.swiftcode.params import LANGUAGES, Positive
 
 SPLITS = ("train", "test")
 KINDS = ("function", "stdio")
-SHOWN = 80  # characters of a value in a message
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -165,12 +164,12 @@ def _tests(read: TaskRow, where: str) -> list[list]:
         try:
             test = values.loads(json.dumps(test, allow_nan=False))
         except ValueError as error:
-            raise UserError(f"{key}: {shown(test)} is not allowed: {error}") from None
+            raise UserError(f"{key}: {values.shown(test)} is not allowed: {error}") from None
         if read.kind == "stdio":
             if len(test) != 2 or not all(isinstance(text, str) for text in test):
-                raise UserError(f"{key}: {shown(test)} is not allowed; [stdin, stdout] is needed, both texts")
+                raise UserError(f"{key}: {values.shown(test)} is not allowed; [stdin, stdout] is needed, both texts")
         elif len(test) != 2 or not isinstance(test[0], list):
-            raise UserError(f"{key}: {shown(test)} is not allowed; [[argument, …], expected] is needed")
+            raise UserError(f"{key}: {values.shown(test)} is not allowed; [[argument, …], expected] is needed")
         tests.append(test)
     return tests
 
@@ -189,13 +188,7 @@ def checked(model: type[Model], content: Any, where: str) -> Model:
     if fault["type"] == "missing":
         raise UserError(f"{place}: missing; there are {', '.join(fault['input']) or 'no keys'}")
     why = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
-    raise UserError(f"{place}: {shown(fault['input'])} is not allowed: {why[0].lower()}{why[1:]}")
-
-
-def shown(value: Any) -> str:
-    """A value on one line, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    raise UserError(f"{place}: {values.shown(fault['input'])} is not allowed: {why[0].lower()}{why[1:]}")
 
 
 def read_json_text(text: str, where: str) -> Any:

@@ -8,11 +8,9 @@ True
 """
 
 import json
-import sys
-
-sys.set_int_max_str_digits(0)  # integers of any length
 
 DEEPEST = 200  # nested containers
+SHOWN = 120  # characters of a value in a message
 
 
 class TooLarge(Exception):
@@ -42,6 +40,19 @@ def loads(text: str):
         return _value(json.loads(text, parse_constant=_no_constant))
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def shown(value) -> str:
+    """A value on one line, for messages: cut where it is long; of a very long integer only the number of its bits."""
+    if isinstance(value, Other):
+        return f"a value of type {value!s}"
+    if isinstance(value, int) and abs(value) >= 1 << 200:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits, unless told to
+        return f"a {type(value).__name__} with a very long integer"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def _no_constant(name):

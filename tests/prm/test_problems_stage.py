@@ -262,6 +262,13 @@ def test_splits_depend_on_seed_and_prompt_alone():
 LINE = '{"prompt": "1+1?", "answer": 2}\n'
 
 
+def test_an_answer_may_have_more_digits_than_a_float_holds(workspace, own):
+    digits = "9" * 400
+    code, said = own(lines(*(row | {"answer": int(digits)} for row in rows(9))))
+    assert (code, said) == (0, "")
+    assert set(table(workspace)["answer"]) == {digits}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -75,6 +75,9 @@ def test_7_four_kinds_of_right_answers():  # NeMo-Gym#2956, LiveCodeBench#133, #
     assert verdict("print(0.1 + 0.2, 1.5)", decimals) == "accepted"
     long = {"kind": "function", "entry_point": "f", "tests": [[[20_000], 3**20_000]]}
     assert verdict("def f(n):\n    return 3 ** n\n", long) == "accepted"
+    assert verdict("def f(n):\n    return {3 ** n: [3 ** n]}\n", long) == "wrong_answer"  # no decimal text of it needed
+    printed = {"kind": "stdio", "tests": [["", "1" + "0" * 6000]]}
+    assert verdict("print(10 ** 6000)\n", printed) == "accepted"
     floats = {"kind": "function", "entry_point": "f", "tests": [[[], [0.3, 1.0]]], "compare": "float"}
     assert verdict("def f():\n    return [0.1 + 0.2, sum([0.1] * 10)]\n", floats) == "accepted"
     assert (
