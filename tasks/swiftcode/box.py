@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tasks.stage import UserError
 from tasks.swiftcode import seccomp
 from tasks.swiftcode.cgroups import Group, places
 from tasks.swiftcode.isolation import CLEAN, HERE, command_line, python, require, site_folders
@@ -33,8 +34,8 @@ PIECE = 1 << 16
 TAIL = 2000  # bytes of messages that are kept where the output is not asked for
 
 
-class HarnessError(Exception):
-    """The box or the machine failed, not the candidate."""
+class HarnessError(UserError):
+    """The box or the machine failed, not the candidate: for the user to mend."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from tasks.gate import Check
 from tasks.stage import UserError
+from tasks.swiftcode.candidates import read_samples
 from tasks.swiftcode.comparison import COMPARISONS
 from tasks.swiftcode.params import LANGUAGES
 from tasks.swiftcode.schemas import BASELINE, CURVE, MEASUREMENTS, SAMPLES, SOLUTIONS, TASKS, VERDICTS
@@ -144,13 +145,14 @@ def samples(tasks: Path, samples: Path) -> list[Check]:
 
 
 def measurements(samples: Path, verdicts: Path, measurements: Path) -> list[Check]:
-    """Before selecting: all candidates of the judged tasks are judged, all correct ones measured, equally often.
+    """Before selecting and before evaluating: all candidates of the judged tasks are judged, all correct ones measured,
+    equally often. `samples` is a table, or a folder of them.
 
     A correct candidate may fail on the large inputs (recursion too deep, out of time): it has a row that says so and no
     accepted run; at most half of them may. Costs of accepted runs are above zero, and what is compared was measured on one
     machine and one size.
     """
-    answers, judged, table = _read(samples, SAMPLES), _read(verdicts, VERDICTS), _read(measurements, MEASUREMENTS)
+    answers, judged, table = read_samples([samples]), _read(verdicts, VERDICTS), _read(measurements, MEASUREMENTS)
     programs = answers[answers["candidate"].notna() & answers["task"].isin(judged["task"])][KEY].drop_duplicates()
     programs = programs.merge(judged[[*KEY, "verdict"]], on=KEY, how="left")
     runs = table.assign(accepted=table["verdict"].eq("accepted").astype(int))

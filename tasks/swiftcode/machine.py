@@ -46,6 +46,12 @@ def description() -> dict[str, str]:
     }
 
 
+def name() -> str:
+    """The machine as measurements name it: its fingerprint, and the processor and system for people."""
+    found = description()
+    return f"{fingerprint()} ({found['processor']}, {found['cores']} cores, {found['system']})"
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

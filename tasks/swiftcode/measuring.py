@@ -16,6 +16,7 @@ from tasks.swiftcode.callgrind import count_instructions
 from tasks.swiftcode.languages import language_of
 from tasks.swiftcode.ledger import Ledger
 from tasks.swiftcode.machine import calibrate, fingerprint, reserve_core
+from tasks.swiftcode.machine import name as machine_name
 from tasks.swiftcode.params import Measure
 from tasks.swiftcode.sandbox import (
     CallError,
@@ -257,5 +258,5 @@ class _Group:
             **costs,
             "instructions": count,
             "calibration": calibration,
-            "machine": fingerprint(),
+            "machine": machine_name(),
         }

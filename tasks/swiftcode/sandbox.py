@@ -154,7 +154,7 @@ def call(
 
     verdict = _retried(compute, unsafe_no_sandbox)
     if verdict.verdict == "harness_error":
-        raise HarnessError(verdict.message)
+        raise HarnessError(f"{entry_point}: the sandbox failed: {verdict.message}")
     if verdict.verdict != "accepted":
         raise CallError(f"{entry_point}: {verdict.verdict}: {verdict.message}")
     for value in found:

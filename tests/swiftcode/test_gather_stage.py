@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tasks import gate
+from tasks.stage import UserError
 from tasks.swiftcode import gather, inputs, isolation, ownfile, sandbox, values
 from tasks.swiftcode.params import Limits
 from tasks.swiftcode.schemas import SOLUTIONS, TASKS
@@ -305,10 +306,10 @@ def test_generators_of_programs_make_texts(monkeypatch):
     assert found == [None, "generate(100, 1) gave ['1']; the text of stdin is needed"] * 10
 
     def fail(*_, **__):
-        raise sandbox.CallError("generate: harness_error: no box")
+        raise sandbox.HarnessError("no box")
 
-    monkeypatch.setattr(inputs.sandbox, "call", fail)
-    with pytest.raises(Exception, match=r"^task total: the sandbox failed: generate: harness_error: no box$"):
+    monkeypatch.setattr(sandbox.Box, "run", fail)
+    with pytest.raises(UserError, match=r"^generate: the sandbox failed: no box$"):
         inputs.generator_faults([good], Limits(), 1)
 
 

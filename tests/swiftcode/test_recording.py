@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tasks.stage import UserError
-from tasks.swiftcode import recording, sandbox, values
+from tasks.swiftcode import sandbox, values
 from tasks.swiftcode.params import Limits
 from tasks.swiftcode.recording import ReferenceFails, comparison, is_data, record, record_all
 from tasks.swiftcode.task import Solution, task_of
@@ -120,10 +120,10 @@ def test_failures_stand_where_their_tasks_stood():
 
 def test_a_sandbox_that_fails_is_no_fault_of_the_task(monkeypatch):
     def fail(*_, **__):
-        raise sandbox.CallError("_recorded_calls: harness_error: no box")
+        raise sandbox.HarnessError("no box")
 
-    monkeypatch.setattr(recording.sandbox, "call", fail)
-    with pytest.raises(UserError, match=r"^task add: the sandbox failed: harness_error: no box$"):
+    monkeypatch.setattr(sandbox.Box, "run", fail)
+    with pytest.raises(UserError, match=r"^_recorded_calls: the sandbox failed: no box$"):
         record(asked("def f(x): ...", "f(1)"), LIMITS)
 
 
