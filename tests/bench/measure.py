@@ -57,10 +57,10 @@ def pipeline(method: str, bound: float) -> list[dict]:
     return rows
 
 
-def timed(clone, *command: str) -> tuple[float, float]:
+def timed(clone, *command: str, **environment: str) -> tuple[float, float]:
     """(wall seconds, CPU seconds of the process and all that it waited for)."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    clone.run(*command)
+    clone.run(*command, **environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return time.monotonic() - begin, cpu
