@@ -89,7 +89,7 @@ def _plain(value, budget, depth):
         return {"$other": "nested too deeply"}
     if kind is list:
         kinds = set(map(type, value))
-        if kinds == {int} and -(1 << 53) < min(value) and max(value) < 1 << 53:  # long lists at the speed of C
+        if kinds == {int} and max(map(abs, value)) < 1 << 53:  # long lists at the speed of C
             _spend(budget, 8 * len(value))
             return value
         if kinds == {str}:
