@@ -68,6 +68,7 @@ def timed(clone, *command: str, **environment: str) -> tuple[float, float]:
 
 def row(name: str, value: float, unit: str, bound: float | None = None) -> dict:
     """One line of the table. `bound`: at most this, or at least −bound where it is negative."""
+    value = float(value)
     met = None if bound is None else value >= -bound if bound < 0 else value <= bound
     wanted = "" if bound is None else f"{'≥' if bound < 0 else '≤'} {abs(bound):g}"
     print(
