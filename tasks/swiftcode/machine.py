@@ -46,7 +46,7 @@ def description() -> dict[str, str]:
     }
 
 
-def name() -> str:
+def machine_name() -> str:
     """The machine as measurements name it: its fingerprint, and the processor and system for people."""
     found = description()
     return f"{fingerprint()} ({found['processor']}, {found['cores']} cores, {found['system']})"

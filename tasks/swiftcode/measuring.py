@@ -15,8 +15,7 @@ from tasks.swiftcode.box import Box, HarnessError
 from tasks.swiftcode.callgrind import count_instructions
 from tasks.swiftcode.languages import language_of
 from tasks.swiftcode.ledger import Ledger
-from tasks.swiftcode.machine import calibrate, fingerprint, reserve_core
-from tasks.swiftcode.machine import name as machine_name
+from tasks.swiftcode.machine import calibrate, machine_name, reserve_core
 from tasks.swiftcode.params import Measure
 from tasks.swiftcode.sandbox import (
     CallError,
@@ -71,7 +70,7 @@ def measure_task(
         generator,
         sizes,
         measure.model_dump(exclude={"unsafe_no_sandbox"}),
-        fingerprint(),
+        machine_name(),
     ]
     kept = Ledger(cache_folder() / "measurements", about)
     rows = []

@@ -37,7 +37,6 @@ VERDICTS = (
     "harness_error",
 )
 ATTEMPTS = 3  # where the box or the machine fails
-SHOWN = 160  # characters of a value in a message
 MB = 1 << 20
 
 
@@ -154,7 +153,7 @@ def call(
 
     verdict = _retried(compute, unsafe_no_sandbox)
     if verdict.verdict == "harness_error":
-        raise HarnessError(f"{entry_point}: the sandbox failed: {verdict.message}")
+        raise HarnessError(f"the sandbox failed: {verdict.message}")
     if verdict.verdict != "accepted":
         raise CallError(f"{entry_point}: {verdict.verdict}: {verdict.message}")
     for value in found:
@@ -347,7 +346,7 @@ def _stopped(outcome: Outcome) -> tuple[str, str] | None:
 def _verdict(outcome: Outcome, verdict: str, test: int | None, message: str) -> Verdict:
     line = " ".join(message.split())
     costs = (outcome.cpu_s, outcome.wall_s, outcome.peak_mb, outcome.tmu_mb_s, outcome.waited_s)
-    return Verdict(verdict, test, line[: 3 * SHOWN], *costs)
+    return Verdict(verdict, test, line[: 3 * values.SHOWN], *costs)
 
 
 # ---- programs ----
@@ -478,4 +477,4 @@ def _program_verdict(outcome: Outcome, number: int) -> Verdict:
 def _printed(output: bytes) -> str:
     """The end of what a program said, or the begin of what it printed, on one line."""
     text = " ".join(output[:4000].decode("utf-8", "replace").split())
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…") if text else "nothing"
+    return repr(text if len(text) <= values.SHOWN else f"{text[: values.SHOWN]}…") if text else "nothing"

@@ -81,7 +81,7 @@ MEASUREMENTS = pa.schema(
             "calibration",
             pa.float64(),
         ),  # CPU seconds of `machine.KERNEL` just before, by those of the machine of the defaults
-        ("machine", TEXT),  # `machine.name`
+        ("machine", TEXT),  # `machine.machine_name`
     ]
 )
 BASELINE = "baseline"

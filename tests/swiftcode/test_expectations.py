@@ -412,6 +412,20 @@ def test_groups_may_differ_in_rounds_and_size_and_tasks_in_machine(workspace, da
     assert run(workspace, "measurements", *MEASUREMENT_INPUTS)[:2] == (0, "")
 
 
+def test_the_test_splits_answers_are_a_folder_and_may_hold_no_program(workspace, data):
+    """As for the test split: verdicts and measurements are of known solutions too, answers of the models alone."""
+    inputs = ["answers" if file == "samples.parquet" else file for file in MEASUREMENT_INPUTS]
+    (data / "answers").mkdir()
+    table = samples_table()
+    for name in ("base", "fastest"):
+        one = table[table["generator"] == "model"].assign(generator=name, source=None, candidate=None)
+        write_table(data / f"answers/{name}.parquet", one, SAMPLES)
+    assert run(workspace, "measurements", *inputs)[:2] == (0, "")
+    found = table[table["task"] == "a"].head(1).assign(generator="slowest", sample=9, candidate="unjudged!", source="x")
+    write_table(data / "answers/slowest.parquet", found, SAMPLES)
+    assert_fails(workspace, "measurements", inputs, "candidates: column verdict")
+
+
 def test_answers_without_a_program_and_tasks_of_the_other_split_are_not_judged(workspace, data):
     def change(table):
         return pd.concat([table, table.iloc[[0]].assign(task="c", candidate="new", sample=9)], ignore_index=True)

@@ -309,7 +309,7 @@ def test_generators_of_programs_make_texts(monkeypatch):
         raise sandbox.HarnessError("no box")
 
     monkeypatch.setattr(sandbox.Box, "run", fail)
-    with pytest.raises(UserError, match=r"^generate: the sandbox failed: no box$"):
+    with pytest.raises(UserError, match=r"^the sandbox failed: no box$"):
         inputs.generator_faults([good], Limits(), 1)
 
 

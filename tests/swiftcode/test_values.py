@@ -2,7 +2,10 @@
 
 import collections
 import enum
+import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -56,6 +59,50 @@ def test_nan_and_the_largest_integers():
     assert math.isnan(values.loads(values.dumps(float("nan"))))
     assert values.loads(values.dumps(7**20000)) == 7**20000
     assert values.loads(values.dumps(-(2**53))) == -(2**53)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [1, 2**53 - 1, -(2**53) + 1],
+        [1, 2**53, -(2**53)],
+        [1, True, None],
+        ["a", "é" * 300],
+        ["a", 1],
+        [[1, 2], ["a"], {"b": [(1,)]}],
+        [1.5, float("inf")],
+    ],
+)
+def test_lists_of_one_kind_take_the_short_way_and_come_back_the_same(value):
+    text = values.dumps(value)
+    assert same(values.loads(text), value)
+    assert "NaN" not in text
+    assert (
+        max((abs(n) for n in json.loads(text) if type(n) is int), default=0) < 2**53
+    )  # what every reader of JSON keeps
+
+
+def test_a_long_list_ends_at_the_limit_too():
+    for value in ([1] * 1000, ["abcd"] * 1000):
+        with pytest.raises(values.TooLarge):
+            values.dumps(value, 4000)
+        assert values.loads(values.dumps(value, 10_000)) == value
+
+
+def test_a_value_in_a_message_is_one_short_line():
+    assert values.shown([1, "a"]) == "[1, 'a']"
+    assert values.shown("x" * 500) == f"'{'x' * (values.SHOWN - 2)}…"
+    assert values.shown(-(10**6000)) == "an integer of 19932 bits"
+    assert values.shown({1: 10**6000}) == "a dict with a very long integer"
+    assert values.shown(values.Other("generator")) == "a value of type generator"
+
+
+def test_importing_the_sandbox_leaves_pythons_limit_on_long_integers_alone():
+    code = "import sys; old = sys.get_int_max_str_digits(); import tasks.swiftcode.sandbox; "
+    code += "print(old, sys.get_int_max_str_digits())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    old, new = done.stdout.split()
+    assert old == new != "0"
 
 
 @pytest.mark.parametrize("value", [{"$tuple": [1]}, {"$": 2}, {"$int": "x", "b": 1}, [{"$other": "list"}]])
